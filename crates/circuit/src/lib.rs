@@ -45,6 +45,7 @@ mod fold;
 pub mod formats;
 pub mod gadgets;
 mod levels;
+pub mod named;
 pub mod netlist;
 pub mod ot;
 mod ports;

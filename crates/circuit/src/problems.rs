@@ -480,6 +480,12 @@ pub fn make(name: &str) -> Result<Netlist, ProblemError> {
     Ok(c.finish()?)
 }
 
+/// Whether a circuit may have this name; its numbers may still be out of their range.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    ["aes128", "sha256"].contains(&name) || FAMILIES.iter().any(|family| numbers(family.form, name).is_some())
+}
+
 /// The numbers of a name of this form, if it is.
 fn numbers<'n>(form: &str, name: &'n str) -> Option<Vec<&'n str>> {
     // "sort<N>x<W>" is "sort", digits, "x", digits.

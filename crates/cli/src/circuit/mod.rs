@@ -7,18 +7,14 @@ mod make;
 mod run;
 mod stats;
 
-use std::path::Path;
-
 use blindcore_circuit::circuit::PortShape;
-use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::problems::{self, ProblemError};
-use blindcore_circuit::values;
+use blindcore_circuit::{named, values};
 use clap::Subcommand;
 use serde_json::Value;
 
-use crate::Outcome;
 use crate::config::Config;
+use crate::{Outcome, output};
 
 #[derive(Subcommand)]
 #[command(after_help = "\
@@ -65,19 +61,10 @@ pub(crate) fn run(config: &Config, command: Circuit) -> anyhow::Result<Outcome> 
 
 /// The circuit of a file or, where there is none, of a name.
 pub(crate) fn load(circuit: &str) -> anyhow::Result<Netlist> {
-    let path = Path::new(circuit);
-    if path.exists() {
-        return Ok(formats::read(path)?);
-    }
-    match problems::make(circuit) {
-        Err(ProblemError::Unknown(_)) => anyhow::bail!(
-            "there is no file {circuit:?}, and no circuit of that name; `blindcore circuit list` has all names"
-        ),
-        made => Ok(made?),
-    }
+    Ok(named::load(circuit, &mut |said| output::note(said))?)
 }
 
-/// Outputs in JSON: a number, or a list's numbers; as integers up to 64 bits, as text where they are wider.
+/// Outputs in JSON: a number, or a list's numbers; as integers up to 64 bits, as text where they are wider, in hexadecimal over 128.
 pub(crate) fn numbers(ports: &[PortShape], outputs: &[Vec<bool>]) -> Vec<Value> {
     let number = |text: String| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
     let value = |(port, bits): (&PortShape, &Vec<bool>)| match values::elements(port, bits) {

@@ -4,6 +4,7 @@ use blindcore_accel_rtl::sifo::layers::Cells;
 use blindcore_accel_rtl::sifo::memory::BLOCK_RAM;
 use blindcore_accel_rtl::sifo::survey::Survey;
 use blindcore_circuit::circuit::{digest, short_digest};
+use blindcore_circuit::named;
 use blindcore_circuit::netlist::MAX_WIRES;
 use blindcore_circuit::problems::{PROBLEMS, Problem};
 use blindcore_repro::figures::{Figure, figures};
@@ -53,8 +54,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
     );
     let netlist = load(&args.circuit)?;
     let survey = Survey::new(&netlist.wiring(), cells, args.memory);
-    let problem =
-        PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
+    let problem = PROBLEMS.iter().find(|p| p.name == args.circuit && !named::is_file(&args.circuit));
     let digest = short_digest(&digest(&netlist));
     let rows = figures(&survey, args.ands, problem.and_then(|p| p.published.as_ref()));
     if args.json {

@@ -135,6 +135,41 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
     assert!(stdout(&whole).contains("[0, 0, 1, 2, 3, 5]"), "{}", stdout(&whole));
 }
 
+/// A list as spreadsheets write it, whose numbers would be more of them, and fewer of which both sides have.
+#[test]
+fn separators_of_thousands_are_refused_in_lists() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let eval = |theirs: &str| {
+        std::fs::write(dir.join("theirs.txt"), theirs).unwrap();
+        let inputs = ["--input", "@ours.txt", "--input", "@theirs.txt"];
+        run(dir, &[&["circuit", "eval", "--circuit", "intersection4x64", "--json"], &inputs[..]].concat())
+    };
+    std::fs::write(dir.join("ours.txt"), "1234\n5678\n9000\n1\n").unwrap();
+    assert_eq!(json(&eval("1234\n5678\n"))["values"], json!([2]));
+    refused(&eval("1,234\n5,678\n"), &["input b, line 1", "separators of thousands", "1000 for 1,000"]);
+    refused(&eval("1 234\n5 678\n"), &["input b, line 1", "separators of thousands"]);
+    refused(&eval("9\n1234,5\n"), &["input b has 2 values in line 2", "one in each"]);
+    for blank in ['\u{202f}', '\u{a0}'] {
+        refused(&eval(&format!("1{blank}234\n5{blank}678\n")), &["value 1, is not a number"]);
+    }
+}
+
+/// A file declares nothing of its inputs, so what it computes of lists in no order is not right: that it is the file is said.
+#[test]
+fn a_file_with_a_circuits_name_is_said_and_a_folder_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    ok(dir, &["make", "intersection4x8", "--out", "intersection4x8"]);
+    let inputs = ["--input", "0x04030201", "--input", "0x08060402"];
+    let made = ok(dir, &[&["eval", "--circuit", "intersection4x8"], &inputs[..]].concat());
+    assert!(stderr(&made).contains("intersection4x8 is a file here"), "{}", stderr(&made));
+    let meant = ok(dir, &[&["eval", "--circuit", "./intersection4x8"], &inputs[..]].concat());
+    assert!(!stderr(&meant).contains("is a file here"), "{}", stderr(&meant));
+    std::fs::create_dir(dir.join("mult8")).unwrap();
+    assert_eq!(outputs(dir, "mult8", &["200", "123"]), json!(["0x6018"]));
+}
+
 #[test]
 fn statistics_stand_beside_the_papers() {
     let dir = tempfile::tempdir().unwrap();
