@@ -61,7 +61,8 @@ pub(crate) fn run(config: Result<Config, config::SettingsError>, args: &Doctor) 
         };
     }
     text += &format!("\nwould use {} with {} threads: {}\n", chosen.name, chosen.threads, chosen.why);
-    text += &format!("settings: {}\n", file.as_deref().unwrap_or("no file, or none that can be read"));
+    let file = config.in_words().unwrap_or("no file, or none that can be read".to_owned());
+    text += &format!("settings: {file}\n");
     text.extend(faults.iter().map(|fault| format!("  wrong: {fault}\n")));
     output::print(&text)?;
     Ok(outcome)

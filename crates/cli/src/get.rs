@@ -216,15 +216,15 @@ pub(crate) fn cache(config: &Config, command: args::Cache) -> anyhow::Result<Out
 
 /// Whether lookups would take the settings and the environment.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
-    match args::parse_from(["blindcore", "tables"]).1.map(|args| args.command) {
-        Ok(args::Command::Tables(args)) => {
-            args.server.options(config)?;
-            trust(config, None, None)?;
+    match args::parse_from(["blindcore", "get", "--table", "t", "--index", "0"]).1.map(|args| args.command) {
+        Ok(args::Command::Get(args)) => {
+            let options = Options { cache: cache_dir(config, args.cache), ..args.server.options(config)? };
+            trust(config, args.pin, args.trust)?;
             config.rotate_after.as_deref().map(rotation).transpose()?;
             let url = args.server.server.or_else(|| config.server.clone());
-            url.map_or(Ok(()), |url| Ok(Client::check_url(&url)?))
+            Ok(Client::check(url.as_deref(), &options)?)
         }
-        Ok(_) => unreachable!("it is tables that was parsed"),
+        Ok(_) => unreachable!("it is get that was parsed"),
         Err(wrong) => Err(args::refused(&wrong).into()),
     }
 }

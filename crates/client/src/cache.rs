@@ -41,6 +41,15 @@ impl CacheDir {
                 .ok_or(Error::NoCacheFolder),
         }
     }
+
+    /// Whether the folder can be used, if there is one; else it would be made.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let Some(folder) = self.path()?.filter(|folder| folder.as_os_str().is_empty() || folder.exists())
+        else {
+            return Ok(());
+        };
+        private::check_folder(&folder).map_err(HintFile::error(&folder))
+    }
 }
 
 /// A file of a cache.

@@ -102,12 +102,17 @@ impl Client {
         Ok(Self { grpc, options: Arc::new(options), server, keys, said })
     }
 
-    /// Whether a URL names a server, whether or not one answers there.
+    /// Whether a server could be asked with these settings, whether or not one answers: its address, if there is one, the
+    /// authorities and the cache's folder are looked at.
     ///
     /// # Errors
-    /// The address is none.
-    pub fn check_url(url: &str) -> Result<(), Error> {
-        parse(url).map(|_| ())
+    /// As [`Client::connect_with`]; or the cache can't be used.
+    pub fn check(url: Option<&str>, options: &Options) -> Result<(), Error> {
+        match url.map(parse).transpose()? {
+            Some((uri, encrypted)) => drop(Connector::new(&uri, encrypted, options, b"h2")?),
+            None => drop(blindcore_tls::client(options.ca.as_deref())?),
+        }
+        options.cache.check()
     }
 
     /// The tables that the server has.

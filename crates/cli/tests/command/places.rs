@@ -136,6 +136,7 @@ fn doctor_names_what_is_wrong_with_settings() {
         ("timeout = 0\n", "get: timeout"),
         ("server = \"http://u:hunter2@host\"\n", "get: \"http://...@host\""),
         ("trust = \"zz\"\n", "get: trust of the settings file"),
+        ("ca = \"none.pem\"\n", "none.pem"),
         ("ca = \"\"\n", "line 1: it is empty"),
         ("cache = \"\"\n", "line 1: it is empty"),
         ("metrics = \"9.9.9.9:9\"\n", "serve: metrics of "),
