@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::broken::of_cause;
 use crate::{Error, Options};
 
 /// Bytes both ways, encrypted or not.
@@ -219,14 +220,7 @@ fn bottom(error: &(dyn StdError + 'static)) -> String {
     while let Some(next) = last.source() {
         last = next;
     }
-    match last.downcast_ref::<io::Error>().map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => "nobody listens there".to_owned(),
-        Some(io::ErrorKind::TimedOut) => "no answer in time".to_owned(),
-        Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
-            "it closed the connection".to_owned()
-        }
-        _ => blindcore_protocol::line(&last.to_string()),
-    }
+    of_cause(last).unwrap_or_else(|| blindcore_protocol::line(&last.to_string()))
 }
 
 /// What went wrong in a handshake, and what to do.

@@ -6,6 +6,7 @@ use blindcore_protocol::{Error as LookupError, line};
 use blindcore_wire::{REASON_HEADER, Reason};
 use tonic::{Code, Status};
 
+use crate::broken::{broken, words};
 use crate::waiting::told;
 
 /// Why a lookup was not made, or not believed.
@@ -125,17 +126,6 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line(&text)
 }
 
-/// Why a request broke: what lies at the bottom of it, for the layers above repeat it in their own words.
-fn cause(status: &Status) -> String {
-    let mut text = status.message().to_owned();
-    let mut source = std::error::Error::source(status);
-    while let Some(this) = source {
-        text = this.to_string();
-        source = this.source();
-    }
-    line(if text.is_empty() { status.code().description() } else { &text })
-}
-
 /// What it means that a server spoke something else.
 pub(crate) fn spoke(said: &'static str, what: &'static str) -> Error {
     if said == crate::connector::SPEAKS_TLS {
@@ -150,16 +140,19 @@ pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u
     let reason: Option<Reason> = word.and_then(|w| w.parse().ok());
     let wait = status.metadata().get("retry-after").and_then(|s| told(s.to_str().ok()?));
     let refused = |reason| LookupError::refused(what, reason, wait, status.message(), table, epoch).into();
+    if let (None, Some(broken)) = (reason, broken(status, what)) {
+        return broken;
+    }
     match (reason, status.code()) {
         (Some(_), _) => refused(reason),
-        // A status of the server's own library rather than of its rules, or the transport's.
+        // A status of the server's own library rather than of its rules.
         (
             None,
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal,
-        ) => Error::Network { what, why: cause(status) },
+        ) => Error::Network { what, why: words(status) },
         (None, Code::OutOfRange | Code::ResourceExhausted) => refused(Some(Reason::TooLarge)),
         (None, Code::Unimplemented | Code::NotFound) => {
-            let what = format!("it has no method for {what} ({})", line(status.message()));
+            let what = format!("it has no method for {what} ({})", words(status));
             LookupError::Protocol { what }.into()
         }
         (None, _) => refused(None),

@@ -31,6 +31,7 @@
 
 mod background;
 pub mod blocking;
+mod broken;
 mod cache;
 mod connection;
 mod connector;

@@ -3,6 +3,7 @@
 //! One program, for each would have all of the server compiled into it.
 
 mod batches;
+mod broken;
 mod common;
 mod epochs;
 mod golden;

@@ -1,0 +1,207 @@
+//! Servers that are others, or break off: what a person hears of it, in no library's words.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::common::authority::Authority;
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Headers as literals; `last` where nothing follows them.
+fn headers(last: bool, all: &[(&str, &str)]) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
+    let block: Vec<u8> =
+        all.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect();
+    frame(1, 4 + u8::from(last), 1, &block)
+}
+
+fn data(last: bool, bytes: &[u8]) -> Vec<u8> {
+    frame(0, u8::from(last), 1, bytes)
+}
+
+/// An answer of gRPC with these bytes as its body.
+fn answer(body: &[u8]) -> Vec<u8> {
+    let head = headers(false, &[(":status", "200"), ("content-type", "application/grpc")]);
+    [head, data(false, body), headers(true, &[("grpc-status", "0")])].concat()
+}
+
+/// Answers the first request of a connection with bytes, and closes the connection then or keeps it.
+async fn serve(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    bytes: &[u8],
+    close: bool,
+) -> std::io::Result<()> {
+    stream.read_exact(&mut [0; 24]).await?;
+    stream.write_all(&frame(4, 0, 0, &[])).await?;
+    let mut requested = false;
+    while !requested || !close {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload).await?;
+        // The end of a request.
+        if head[3] <= 1 && head[4] & 1 == 1 && !std::mem::replace(&mut requested, true) {
+            stream.write_all(bytes).await?;
+            stream.flush().await?;
+        }
+    }
+    Ok(())
+}
+
+/// A server whose answers are all so.
+async fn start(bytes: Vec<u8>, close: bool, tls: Option<TlsAcceptor>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (bytes, tls) = (bytes.clone(), tls.clone());
+            tokio::spawn(async move {
+                match tls {
+                    // It is dropped without TLS's own end.
+                    Some(tls) => serve(tls.accept(stream).await?, &bytes, close).await,
+                    None => serve(stream, &bytes, close).await,
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn ask(url: &str, options: Options) -> Error {
+    match Client::connect_with(url, options).await {
+        Ok(client) => client.table("t").await.err().expect("there is no table"),
+        Err(error) => error,
+    }
+}
+
+fn options() -> Options {
+    Options { cache: CacheDir::None, ..Options::default() }
+}
+
+/// In a person's words, with these among them.
+fn heard(error: &Error, words: &str) {
+    let text = error.to_string();
+    assert!(text.contains(words), "no {words:?} in: {text}");
+    let of_libraries = [
+        "rustls",
+        "docs.rs",
+        "h2",
+        "hyper",
+        "tonic",
+        "rotobuf",
+        "stream closed",
+        "flag",
+        "grpc-",
+        "broken pipe",
+        "frame",
+        "evil",
+        "EOF",
+        "HTTP/2 error",
+        "http2 error",
+        "transport error",
+        "(os error",
+    ];
+    for word in of_libraries {
+        assert!(!text.contains(word), "{word:?} in: {text}");
+    }
+    assert!(!text.contains(char::is_control), "{text:?}");
+}
+
+#[tokio::test]
+async fn what_answers_is_said_in_a_persons_words() {
+    let page = |status: &str| {
+        let head = headers(false, &[(":status", status), ("content-type", "text/html")]);
+        [head, data(true, b"<html>\x1b[31mevil")].concat()
+    };
+    let refuse = |code: &str, message: &str| {
+        let of_grpc = [(":status", "200"), ("content-type", "application/grpc")];
+        headers(true, &[&of_grpc[..], &[("grpc-status", code), ("grpc-message", message)]].concat())
+    };
+    let longer = [&[0, 0xff, 0xff, 0xff, 0xff][..], &[7; 1000]].concat();
+    let goaway = |code: u8| frame(7, 0, 0, &[&[0; 7][..], &[code], b"evil\x1b[31m"].concat());
+    // What is answered, whether it passes by itself, and what is said of it.
+    let cases = [
+        (page("502"), true, "HTTP status 502 and no answer came"),
+        (page("503"), true, "HTTP status 503"),
+        (page("404"), false, "brought HTTP status 404 and no answer, as from a web server that is not"),
+        (headers(true, &[(":status", "302"), ("location", "http://evil/")]), false, "HTTP status 302"),
+        (page("200"), false, "damaged, or of another kind of server"),
+        (
+            answer(&[0, 0, 0, 0, 2, 0xff, 0xff]),
+            false,
+            "a table's description brought an answer that is damaged",
+        ),
+        (answer(&[2, 0, 0, 0, 0]), false, "damaged, or of another kind of server"),
+        (
+            answer(&longer),
+            false,
+            "a table's description met a message of 4294967295 B, where one has 4194304 B at most",
+        ),
+        (answer(&[0, 0, 0, 0, 9, 1]), false, "brought no answer, or not all of it"),
+        (
+            headers(true, &[(":status", "200"), ("content-type", "application/grpc")]),
+            true,
+            "the answer broke off",
+        ),
+        (answer(&[]), false, "brought no answer, or not all of it"),
+        (goaway(2), true, "it ended the connection (code 2 of HTTP/2)"),
+        (frame(3, 0, 1, &[0, 0, 0, 7]), true, "it broke the request off (code 7 of HTTP/2)"),
+        (data(false, b"before the head"), true, "what answers there does not keep to HTTP/2"),
+        (frame(0, 0, 0, b"of no stream"), true, "what answers there does not keep to HTTP/2"),
+        (vec![0xff; 100], true, "what answers there does not keep to HTTP/2"),
+        (refuse("14", "on holiday"), true, "the server says: on holiday"),
+        (refuse("2", ""), true, "the server gives no reason"),
+        (refuse("12", ""), false, "it has no method for a table's description (the server gives no reason)"),
+        (refuse("11", "too much"), false, "the server refused a table's description: too much"),
+    ];
+    for (bytes, passes, words) in cases {
+        let address = start(bytes, false, None).await;
+        let error = ask(&format!("http://{address}"), options()).await;
+        heard(&error, words);
+        assert_eq!(error.passes(), passes, "{error}");
+        let other =
+            matches!(error, Error::Lookup(LookupError::Protocol { .. } | LookupError::Refused { .. }));
+        assert!(other != matches!(error, Error::Network { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_ends_is_said_to_end() {
+    let authority = Authority::new();
+    let tls = TlsAcceptor::from(authority.server("localhost"));
+    let trusting = Options { ca: Some(authority.file()), ..options() };
+    for bytes in [vec![], headers(false, &[(":status", "200"), ("content-type", "application/grpc")])] {
+        let address = start(bytes.clone(), true, None).await;
+        heard(&ask(&format!("http://{address}"), options()).await, "it closed the connection");
+        let address = start(bytes, true, Some(tls.clone())).await;
+        let url = format!("https://localhost:{}", address.port());
+        heard(&ask(&url, trusting.clone()).await, "it closed the connection");
+    }
+}
+
+/// A server of web pages, which answers the first line and closes: its answer is seen, or the end alone.
+#[tokio::test]
+async fn a_web_server_at_the_port_is_not_blindcore() {
+    let listener = Arc::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut first = [0; 16];
+            let _ = stream.read_exact(&mut first).await;
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n<html>evil").await;
+        }
+    });
+    heard(
+        &ask(&format!("http://{address}"), options()).await,
+        "see whether a blindcore server answers there",
+    );
+}
