@@ -62,7 +62,8 @@ pub struct Traffic {
     pub keys: u64,
 }
 
-/// Milliseconds that a lookup took.
+/// Milliseconds that a lookup took: its share of those of the requests it was part of, so that lookups add up to what all of
+/// them took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Timings {
     /// Making the query.
@@ -349,9 +350,9 @@ impl TableClient {
         let (sent, description) = (Instant::now(), self.description());
         let response = self.client.within(WHAT, grpc.query(request.into_message())).await?;
         let response = response.map_err(|s| refused(&s, WHAT, description.name(), description.epoch()))?;
-        let query = ms(sent.elapsed());
+        let query = ms(sent.elapsed()) / count as f64;
         let down = (response.encoded_len() + FRAME_BYTES) as u64 / count;
-        let server = response.server_micros as f64 / 1e3;
+        let server = response.server_micros as f64 / 1e3 / count as f64;
         Ok((
             response,
             Traffic { up, down, ..Traffic::default() },

@@ -181,3 +181,25 @@ async fn lines_that_are_no_keys_keep_nothing_back() {
     let none = table().await.get_all(keys("\n\n"), None, |_| Ok::<_, Error>(())).await.unwrap_err();
     assert!(matches!(none, Error::Keys(KeysError::None { .. })), "{none}");
 }
+
+/// What a request took is shared by the lookups in it, as its bytes are: all of them add up to it.
+#[tokio::test]
+async fn lookups_of_a_request_share_what_it_took() {
+    let made = keyed("people", 1, crate::common::simple(), 2, &people(30));
+    let (server, params) = (made.records.server(), made.description.records().params);
+    let answer = move |request: &proto::QueryRequest| {
+        let queries: Vec<&[u8]> = request.queries.chunks(params.query_bytes()).collect();
+        let answers = server.answer(&queries).unwrap().0.concat();
+        Ok(proto::QueryResponse { answers: answers.into(), server_micros: 8000 })
+    };
+    let (address, fake) = Fake { answer: Box::new(answer), ..Fake::of(&made) }.start().await;
+    let table = patient(&format!("http://{address}")).await.table("people").await.unwrap();
+    let all: Vec<String> = (0..8).map(|i| format!("key-{i}")).collect();
+    let found = table.get_many(&all).await.unwrap();
+    assert_eq!(fake.queries.lock().unwrap().len(), 1);
+    for lookup in &found {
+        assert_eq!(lookup.ms.server, 1.0);
+        assert_eq!(lookup.bytes, found[0].bytes);
+    }
+    assert_eq!(table.get("key-1").await.unwrap().ms.server, 8.0);
+}
