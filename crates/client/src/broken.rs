@@ -16,6 +16,9 @@ pub(crate) fn broken(status: &Status, what: &'static str) -> Option<Error> {
     let network = |why: String| Error::Network { what, why };
     let other = |how: &str| LookupError::Protocol { what: format!("{what} {how}") }.into();
     if let Some(cause) = status.source() {
+        if breaks_rules(cause) {
+            return Some(other(&format!("was asked, and {NOT_HTTP2}")));
+        }
         return Some(network(in_words(cause).unwrap_or_else(|| "the connection broke".to_owned())));
     }
     let said = status.message();
@@ -67,6 +70,11 @@ pub(crate) fn words(status: &Status) -> String {
     }
 }
 
+/// Whether this side ended a connection or a request because of what came.
+fn breaks_rules(error: &(dyn StdError + 'static)) -> bool {
+    error.downcast_ref().is_some_and(h2::Error::is_library) || error.source().is_some_and(breaks_rules)
+}
+
 /// What an error of the transport means, by what caused it.
 fn in_words(error: &(dyn StdError + 'static)) -> Option<String> {
     of_cause(error).or_else(|| in_words(error.source()?))
@@ -90,6 +98,7 @@ pub(crate) fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
 }
 
 const CLOSED: &str = "it closed the connection";
+const NOT_HTTP2: &str = "what answers there does not keep to HTTP/2";
 
 /// What an error of the system means of a connection.
 fn of_io(error: &io::Error) -> String {
@@ -120,6 +129,7 @@ fn of_http2(error: &h2::Error) -> String {
     match (error.is_remote(), error.is_go_away()) {
         (true, true) => format!("it ended the connection{code}"),
         (true, false) => format!("it broke the request off{code}"),
-        (false, _) => format!("what answers there does not keep to HTTP/2{code}"),
+        (false, _) if error.is_library() => NOT_HTTP2.to_owned(),
+        (false, _) => "the connection broke".to_owned(),
     }
 }

@@ -131,7 +131,7 @@ pub(crate) fn spoke(said: &'static str, what: &'static str) -> Error {
     if said == crate::connector::SPEAKS_TLS {
         return Error::SpeaksTls { what };
     }
-    Error::Network { what, why: said.to_owned() }
+    LookupError::Protocol { what: format!("{what} was asked, and {said}") }.into()
 }
 
 /// What a status means to one who asked `what` of a table at an epoch.
