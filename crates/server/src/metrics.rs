@@ -1,14 +1,16 @@
 //! `GET /metrics`: what a server does, for Prometheus. Nothing in it depends on the content of a query or on its client.
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::extract::State as Extract;
+use axum::extract::{Request, State as Extract};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use blindcore_wire::PartKind;
 use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE};
@@ -17,17 +19,60 @@ use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, 
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::connection;
 use crate::state::State;
 use crate::stats::{Histogram, PartCounters};
 
-/// Simultaneous scrapes.
-const CONNECTIONS: usize = 8;
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+/// How long a request's head may take.
+const HEAD: Duration = Duration::from_secs(3);
 /// How long one scrape may take.
 const SCRAPE: Duration = Duration::from_secs(10);
+
+/// One connection.
+#[derive(Default)]
+struct Place {
+    /// Whether its request came.
+    asked: AtomicBool,
+    cut: Notify,
+}
+
+/// Those there are, the oldest first. A new one is always taken, so that connections that stand still keep no scrape out.
+#[derive(Default)]
+struct Places(Mutex<VecDeque<Arc<Place>>>);
+
+impl Places {
+    fn all(&self) -> MutexGuard<'_, VecDeque<Arc<Place>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place; where all are taken that of the oldest connection that has not asked yet, or else of the oldest.
+    fn take(&self) -> Arc<Place> {
+        let mut all = self.all();
+        if all.len() >= CONNECTIONS {
+            let silent = all.iter().position(|place| !place.asked.load(Ordering::Relaxed));
+            if let Some(place) = all.remove(silent.unwrap_or(0)) {
+                place.cut.notify_one();
+            }
+        }
+        let place = Arc::new(Place::default());
+        all.push_back(place.clone());
+        place
+    }
+
+    fn leave(&self, place: &Arc<Place>) {
+        self.all().retain(|other| !Arc::ptr_eq(other, place));
+    }
+}
+
+async fn asked(Extension(place): Extension<Arc<Place>>, request: Request, next: Next) -> Response {
+    place.asked.store(true, Ordering::Relaxed);
+    next.run(request).await
+}
 
 /// Answers scrapes, one request on each connection, until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, state: Arc<State>) {
@@ -40,17 +85,26 @@ pub(crate) async fn serve(listener: TcpListener, state: Arc<State>) {
             (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], "only GET is understood\n")
         })
         .with_state(Arc::new(registry));
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    answer(listener, router, HEAD, SCRAPE).await;
+}
+
+/// Answers one request on each connection, whose head and whole may take so long.
+async fn answer(listener: TcpListener, router: Router, head: Duration, whole: Duration) {
+    let router = router.layer(from_fn(asked));
+    let places = Arc::new(Places::default());
     loop {
-        let slot = slots.clone().acquire_owned().await;
         let Ok((stream, _)) = listener.accept().await else {
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let router = router.clone();
+        let (router, places) = (router.clone(), places.clone());
+        let place = places.take();
         tokio::spawn(async move {
-            let _ = timeout(SCRAPE, connection::one_request(stream, router, SCRAPE, ())).await;
-            drop(slot);
+            tokio::select! {
+                _ = timeout(whole, connection::one_request(stream, router, head, place.clone())) => {}
+                () = place.cut.notified() => {}
+            }
+            places.leave(&place);
         });
     }
 }
@@ -261,4 +315,55 @@ fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_that_has_not_asked_makes_room() {
+        let places = Places::default();
+        let taken: Vec<_> = (0..CONNECTIONS).map(|_| places.take()).collect();
+        taken[0].asked.store(true, Ordering::Relaxed);
+        let last = places.take();
+        assert_eq!(places.all().len(), CONNECTIONS);
+        let there = |place| places.all().iter().any(|other| Arc::ptr_eq(other, place));
+        assert!(there(&taken[0]) && !there(&taken[1]) && there(&taken[2]) && there(&last));
+        places.all().iter().for_each(|place| place.asked.store(true, Ordering::Relaxed));
+        places.take();
+        assert!(!there(&taken[0]) && there(&taken[2]));
+        places.leave(&taken[2]);
+        assert!(!there(&taken[2]) && places.all().len() == CONNECTIONS - 1);
+    }
+
+    /// None of the silent ones would leave by itself within the test.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn silent_connections_keep_no_scrape_out() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new().route("/metrics", get(async || "all is well"));
+        let hour = Duration::from_secs(3600);
+        let server = tokio::spawn(answer(listener, router, hour, hour));
+        let asked = tokio::task::spawn_blocking(move || {
+            let silent: Vec<_> = (0..3 * CONNECTIONS)
+                .map(|_| {
+                    let mut stream = TcpStream::connect(address).unwrap();
+                    stream.write_all(b"GET /met").unwrap();
+                    stream
+                })
+                .collect();
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: it\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            drop(silent);
+            answer
+        });
+        assert!(asked.await.unwrap().ends_with("all is well"));
+        server.abort();
+    }
 }
