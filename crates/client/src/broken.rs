@@ -75,13 +75,14 @@ fn breaks_rules(error: &(dyn StdError + 'static)) -> bool {
     error.downcast_ref().is_some_and(h2::Error::is_library) || error.source().is_some_and(breaks_rules)
 }
 
-/// What an error of the transport means, by what caused it.
-fn in_words(error: &(dyn StdError + 'static)) -> Option<String> {
-    of_cause(error).or_else(|| in_words(error.source()?))
+/// What an error of the transport means. What lies deepest says most: the layers above repeat it in their own words.
+pub(crate) fn in_words(error: &(dyn StdError + 'static)) -> Option<String> {
+    let deeper = error.source().and_then(in_words);
+    deeper.or_else(|| of_cause(error))
 }
 
 /// What a cause means, if it means something by itself.
-pub(crate) fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
+fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
     if let Some(error) = cause.downcast_ref::<io::Error>() {
         return Some(of_io(error));
     }
@@ -89,12 +90,13 @@ pub(crate) fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
         return Some(of_http2(error));
     }
     let error = cause.downcast_ref::<hyper::Error>()?;
-    // Else what it was made from says more.
-    let closed = error.is_closed() || error.is_incomplete_message();
-    (closed || error.source().is_none()).then(|| match () {
-        () if error.is_timeout() => "it fell silent".to_owned(),
-        () => CLOSED.to_owned(),
-    })
+    let words = match () {
+        () if error.is_timeout() => "it fell silent",
+        () if error.is_parse() => "what answers there does not keep to HTTP",
+        () if error.is_closed() || error.is_incomplete_message() || error.is_canceled() => CLOSED,
+        () => return None,
+    };
+    Some(words.to_owned())
 }
 
 const CLOSED: &str = "it closed the connection";

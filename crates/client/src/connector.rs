@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::broken::of_cause;
+use crate::broken::in_words;
 use crate::{Error, Options};
 
 /// Bytes both ways, encrypted or not.
@@ -220,7 +220,7 @@ fn bottom(error: &(dyn StdError + 'static)) -> String {
     while let Some(next) = last.source() {
         last = next;
     }
-    of_cause(last).unwrap_or_else(|| blindcore_protocol::line(&last.to_string()))
+    in_words(error).unwrap_or_else(|| blindcore_protocol::line(&last.to_string()))
 }
 
 /// What went wrong in a handshake, and what to do.

@@ -159,7 +159,8 @@ impl ScoreClient {
             if said.get() == Some(SPEAKS_TLS) {
                 return crate::Error::SpeaksTls { what: "scoring" }.into();
             }
-            ScoreError::Broken(e)
+            let then = "; try again, and if it stays, see whether `blindcore sum serve` answers there";
+            ScoreError::Broken(crate::broken::in_words(&*e).map_or(e, |why| (why + then).into()))
         };
         let name: String = model.bytes().map(escape).collect();
         let mut request = http::Request::post(format!("/v1/models/{name}/score")).header(HOST, &self.host);

@@ -4,7 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::common::authority::Authority;
-use blindcore_client::{CacheDir, Client, Error, LookupError, Options};
+use blindcore_accel_cpu::Cpu;
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options, ScoreClient};
+use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::evaluate::Evaluator;
+use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -88,8 +93,10 @@ fn options() -> Options {
 }
 
 /// In a person's words, with these among them.
-fn heard(error: &Error, words: &str) {
-    let text = error.to_string();
+fn heard(error: &(dyn std::error::Error + 'static), words: &str) {
+    let all: Vec<_> =
+        std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect();
+    let text = all.join(": ");
     assert!(text.contains(words), "no {words:?} in: {text}");
     let of_libraries = [
         "rustls",
@@ -202,4 +209,36 @@ async fn a_web_server_at_the_port_is_not_blindcore() {
     });
     let error = ask(&format!("http://{address}"), options()).await;
     heard(&error, if error.passes() { "it closed the connection" } else { "speaks HTTP/1.1 alone" });
+}
+
+/// A scoring service that is none, or ends: what is said is of the same words.
+#[tokio::test]
+async fn a_service_that_breaks_off_is_said_to() {
+    let authority = Authority::new();
+    let tls = TlsAcceptor::from(authority.server("localhost"));
+    let trusting = Options { ca: Some(authority.file()), ..options() };
+    let key = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap();
+    let evaluator = Evaluator::new(key.public(), &Cpu::with_threads("cpu", 1).unwrap()).unwrap();
+    let numbers = Plaintexts::integers(key.public(), &[1i64][..], Encoding::integers(8).unwrap()).unwrap();
+    let rows = Ciphertexts::encrypt(evaluator.encryptor(), &numbers).unwrap().reshape(&[1, 1]).unwrap();
+    for (answer, words) in [
+        ("", "it closed the connection"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nevil", "it closed the connection"),
+        ("SSH-2.0-evil\r\n\r\n", "what answers there does not keep to HTTP"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        let tls = tls.clone();
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await?;
+            let mut stream = tls.accept(stream).await?;
+            stream.read_exact(&mut [0; 4]).await?;
+            stream.write_all(answer.as_bytes()).await?;
+            stream.flush().await
+        });
+        let service = ScoreClient::new(&url, trusting.clone()).unwrap();
+        let error = service.score("m", &rows, evaluator.encryptor()).await.err().expect("no scores");
+        heard(&error, words);
+        heard(&error, "see whether `blindcore sum serve` answers there");
+    }
 }
