@@ -11,6 +11,7 @@ use blindcore_files::text;
 use ndarray::ArrayD;
 
 use crate::Values;
+use crate::content::{Content, Exact, Places, line_place};
 use crate::error::{Error, Reading, shown};
 use crate::values::{Run, float};
 use crate::writing::{Writing, columns};
@@ -18,15 +19,13 @@ use crate::writing::{Writing, columns};
 /// Bytes in a line, at most: 16 MiB.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-/// Also returns the first line's names where nobody said that it has some.
-pub(crate) fn read(
-    reader: impl BufRead,
-    delimiter: u8,
-    reading: &Reading,
-) -> Result<(Values, Option<Vec<String>>), Error> {
+pub(crate) fn read(reader: impl BufRead, delimiter: u8, reading: &Reading) -> Result<Content, Error> {
     let mut table = Table::new(reader, delimiter, reading)?;
     let (positions, width) = (table.positions.clone(), table.positions.len());
     let mut run = Run::Int(Vec::new());
+    let mut exact = Exact::new(reading.decimals);
+    // Names say what is a column.
+    let mut separated = table.first_is_data && width > 1 && delimiter == b',';
     let mut more = table.first_is_data || table.line.next(reading)?;
     while more {
         table.line.split(reading)?;
@@ -35,11 +34,17 @@ pub(crate) fn read(
             let why = format!("it has {got} cells where the first line has {}", table.names.len());
             return Err(table.line.flaw(reading, why, "give every line the same number of cells"));
         }
+        separated = separated && (1..got).all(|i| table.line.is_separated(i, false));
         for position in &positions {
             if run.len() >= reading.limit {
                 return Err(reading.too_many());
             }
             run = table.push(run, *position)?;
+            if let Run::Float(values) = &run
+                && let Some(value) = values.last()
+            {
+                exact.look(values.len() - 1, *value, &table.line.cell(*position));
+            }
         }
         more = table.line.next(reading)?;
     }
@@ -49,7 +54,11 @@ pub(crate) fn read(
     let rows = run.len() / width;
     let shape = if width == 1 { vec![rows] } else { vec![rows, width] };
     let guessed = !table.first_is_data && !reading.named && reading.columns.is_none();
-    Ok((run.shaped(reading, &shape, false)?, guessed.then_some(table.names)))
+    let values = run.shaped(reading, &shape, false)?;
+    let columns = positions.iter().map(|i| (*i, table.names[*i].clone())).collect();
+    let places = Places::Lines { first: 1 + u64::from(!table.first_is_data), columns };
+    let names = guessed.then_some(table.names);
+    Ok(Content { names, separated, exact, places, ..Content::new(reading.origin, values) })
 }
 
 /// A table whose first line was read.
@@ -102,7 +111,7 @@ impl<'a, R: BufRead> Table<'a, R> {
         let cell = self.line.cell(position);
         let refuse = |why: String, remedy| Err(self.flaw(self.line.number, position, why, remedy));
         let text = || shown(&String::from_utf8_lossy(&cell));
-        if self.line.delimiter == b',' && self.line.is_separated(position) {
+        if self.line.delimiter == b',' && self.line.is_separated(position, true) {
             let why =
                 format!("{} after a comma looks like the end of a number with a thousands separator", text());
             return refuse(
@@ -160,11 +169,7 @@ impl<'a, R: BufRead> Table<'a, R> {
     }
 
     fn flaw(&self, line: u64, position: usize, why: String, remedy: &'static str) -> Error {
-        let mut place = format!("line {line}, column {}", position + 1);
-        if !self.first_is_data {
-            place += &format!(" ({})", shown(&self.names[position]));
-        }
-        self.reading.value(place, why, remedy)
+        self.reading.value(line_place(line, position, &self.names[position]), why, remedy)
     }
 }
 
@@ -314,20 +319,23 @@ impl<R: BufRead> Line<R> {
         Cow::Owned(halved)
     }
 
-    /// Whether a cell may be what follows the separator of thousands in the number that the cell before it begins: three
-    /// digits, which begin with a zero, after one to three. Neither is in quotes.
-    fn is_separated(&self, i: usize) -> bool {
+    /// Whether a cell may be what follows a separator of thousands in the number that the cell before it begins or goes on
+    /// with: three digits, after one to three. Neither is in quotes. If it is `surely` so, the three begin with a zero.
+    fn is_separated(&self, i: usize, surely: bool) -> bool {
         let unquoted = |i: usize| {
             let (range, quoted) = &self.cells[i];
             (!quoted).then(|| self.bytes[range.clone()].trim_ascii())
         };
         // Cells of other first characters are most, and need no more of a look.
-        let Some([b'0', rest @ ..]) = unquoted(i) else { return false };
+        let Some(cell @ [first, ..]) = unquoted(i) else { return false };
+        if surely && *first != b'0' {
+            return false;
+        }
         let Some(before) = i.checked_sub(1).and_then(unquoted) else { return false };
         let digits = before.strip_prefix(b"-").or(before.strip_prefix(b"+")).unwrap_or(before);
-        let rest = rest.split(|b| *b == b'.').next().unwrap_or(rest);
+        let cell = cell.split(|b| *b == b'.').next().unwrap_or(cell);
         let all = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
-        rest.len() == 2 && all(rest) && (1..=3).contains(&digits.len()) && all(digits)
+        cell.len() == 3 && all(cell) && (1..=3).contains(&digits.len()) && all(digits)
     }
 
     fn flaw(&self, reading: &Reading, why: String, remedy: &'static str) -> Error {

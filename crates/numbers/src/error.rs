@@ -111,6 +111,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) limit: usize,
     /// Whether its first line was said to hold names.
     pub(crate) named: bool,
+    /// Decimals that are looked at beyond what floats hold.
+    pub(crate) decimals: Option<u32>,
 }
 
 impl Reading<'_> {

@@ -32,6 +32,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod content;
 mod delimited;
 mod error;
 mod format;
@@ -48,8 +49,9 @@ mod write;
 mod writing;
 
 pub use blindcore_files::Access;
+pub use content::Content;
 pub use error::Error;
 pub use format::Format;
-pub use source::{DEFAULT_LIMIT, Source, read, read_with_names};
+pub use source::{DEFAULT_LIMIT, Source, read, read_content};
 pub use values::Values;
 pub use write::{encode, encode_decimals, write, write_decimals};

@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use crate::Values;
+use crate::Content;
 use crate::error::{Error, Reading};
 use crate::writing::Writing;
 
 const WHY: &str = "this build knows no Parquet";
 const REMEDY: &str = "build it with the feature `parquet`, or use CSV or NPY";
 
-pub(crate) fn read<R>(_: R, reading: &Reading) -> Result<Values, Error> {
+pub(crate) fn read<R>(_: R, reading: &Reading) -> Result<Content, Error> {
     Err(reading.unfit(WHY, REMEDY))
 }
 

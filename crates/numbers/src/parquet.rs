@@ -19,6 +19,7 @@ use ::parquet::file::writer::SerializedFileWriter;
 use ::parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::Values;
+use crate::content::{Content, Places, row_place};
 use crate::error::{Error, Reading, shown};
 use crate::npy::{Flaw, finite, unsigned};
 use crate::parquet_checks::{self, CheckedPages, ENCRYPTED, ENCRYPTED_REMEDY, check_footer, check_pages};
@@ -36,14 +37,14 @@ const CAST: &str = "choose other columns, or cast it to int64 or float64";
 ///
 /// The library's decoders panic on some pages that don't hold what they say. Those that are known are refused
 /// beforehand, in [`CheckedPages`]; a panic that is not known ends here as well.
-pub(crate) fn read<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
+pub(crate) fn read<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Content, Error> {
     // Nothing outlives the panic that could have been left half done.
     catch_unwind(AssertUnwindSafe(|| read_columns(file, reading))).unwrap_or_else(|_| {
         Err(reading.unfit("it is damaged in a way that its decoder doesn't bear", DAMAGED))
     })
 }
 
-fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
+fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Content, Error> {
     let encrypted = check_footer(&file).map_err(|flaw| match flaw {
         parquet_checks::Flaw::Unread(error) => failed(reading, &error),
         parquet_checks::Flaw::Unfit { why, remedy } => reading.unfit(why, remedy),
@@ -99,7 +100,10 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
     } else {
         Run::Int(ints)
     };
-    if width == 1 { run.shaped(reading, &[rows], false) } else { run.shaped(reading, &[rows, width], true) }
+    let shape = if width == 1 { vec![rows] } else { vec![rows, width] };
+    let values = run.shaped(reading, &shape, width > 1)?;
+    let places = Places::Rows(wanted.into_iter().map(|column| column.name).collect());
+    Ok(Content { places, ..Content::new(reading.origin, values) })
 }
 
 /// What the library says, on one line.
@@ -176,9 +180,8 @@ impl Column {
         Ok(columns)
     }
 
-    /// Rows are counted from 1.
     fn place(&self, row: usize) -> String {
-        format!("row {}, column {}", row as u64 + 1, shown(&self.name))
+        row_place(row as u64, &self.name)
     }
 
     fn read<R: ChunkReader + 'static>(

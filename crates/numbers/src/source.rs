@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use crate::error::{Error, Reading};
-use crate::{Format, Values, delimited, npy, parquet};
+use crate::{Content, Format, Values, delimited, npy, parquet};
 
 /// Numbers that are read from one source at most, unless more are allowed: 100 million, which take 800 MB.
 pub const DEFAULT_LIMIT: usize = 100_000_000;
@@ -21,6 +21,7 @@ pub struct Source {
     columns: Option<Vec<String>>,
     limit: usize,
     named: bool,
+    decimals: Option<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ impl Source {
     }
 
     fn new(input: Input, format: Format) -> Self {
-        Self { input, format, columns: None, limit: DEFAULT_LIMIT, named: false }
+        Self { input, format, columns: None, limit: DEFAULT_LIMIT, named: false, decimals: None }
     }
 
     /// Reads these columns, in this order, instead of all.
@@ -82,6 +83,28 @@ impl Source {
     #[must_use]
     pub fn with_header(self) -> Self {
         Self { named: true, ..self }
+    }
+
+    /// That nothing was said of it that says nothing: [`Source::with_header`], of a format that has no such line.
+    ///
+    /// # Errors
+    /// There is.
+    pub fn check(&self) -> Result<(), Error> {
+        if !self.named || matches!(self.format, Format::Csv | Format::Tsv) {
+            return Ok(());
+        }
+        let why = "its format has no first line that could hold names".to_owned();
+        Err(Error::Unfit {
+            origin: self.to_string(),
+            why,
+            remedy: "leave out --header, which is for CSV and TSV",
+        })
+    }
+
+    /// Keeps what a float doesn't hold of decimals that are written with so many places: [`Content::exact`].
+    #[must_use]
+    pub fn with_decimals(self, decimals: Option<u32>) -> Self {
+        Self { decimals, ..self }
     }
 
     /// Whether what is read are lines, each of which may be one of many alike, and not an array with a shape of its own.
@@ -109,26 +132,27 @@ impl fmt::Display for Source {
 }
 
 /// Reads numbers. A first line of CSV without a digit that begins a cell with a letter holds names, unless another cell may be
-/// a number gone wrong: [`read_with_names`] tells.
+/// a number gone wrong: [`read_content`] tells.
 ///
 /// # Errors
 /// The source can't be read, is not what its ending says, holds what is not a finite number or more of them than
 /// the limit, or lacks a column that is asked for.
 pub fn read(source: &Source) -> Result<Values, Error> {
-    read_with_names(source).map(|(values, _)| values)
+    read_content(source).map(|content| content.values)
 }
 
-/// Reads numbers, and the names of their columns where a first line was taken for such without being asked for.
+/// Reads numbers, and what is known of them besides.
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_with_names(source: &Source) -> Result<(Values, Option<Vec<String>>), Error> {
+pub fn read_content(source: &Source) -> Result<Content, Error> {
     let origin = source.to_string();
     let reading = Reading {
         origin: &origin,
         columns: source.columns.as_deref(),
         limit: source.limit,
         named: source.named,
+        decimals: source.decimals,
     };
     if let Some(columns) = reading.columns {
         if columns.is_empty() {
@@ -140,12 +164,12 @@ pub fn read_with_names(source: &Source) -> Result<(Values, Option<Vec<String>>),
         }
     }
     let delimiter = if source.format == Format::Tsv { b'\t' } else { b',' };
-    let unnamed = |values: Result<Values, Error>| values.map(|values| (values, None));
+    let array = |values: Result<Values, Error>| values.map(|values| Content::new(&origin, values));
     match (&source.input, source.format) {
         (Input::Stdin, _) => delimited::read(io::stdin().lock(), b',', &reading),
         (Input::Bytes(bytes), Format::Csv | Format::Tsv) => delimited::read(&bytes[..], delimiter, &reading),
-        (Input::Bytes(bytes), Format::Npy) => unnamed(npy::read(&bytes[..], bytes.len() as u64, &reading)),
-        (Input::Bytes(bytes), Format::Parquet) => unnamed(parquet::read(bytes.clone(), &reading)),
+        (Input::Bytes(bytes), Format::Npy) => array(npy::read(&bytes[..], bytes.len() as u64, &reading)),
+        (Input::Bytes(bytes), Format::Parquet) => parquet::read(bytes.clone(), &reading),
         (Input::File(path), format) => {
             let file = File::open(path).map_err(|e| reading.io(e))?;
             let metadata = file.metadata().map_err(|e| reading.io(e))?;
@@ -160,8 +184,8 @@ pub fn read_with_names(source: &Source) -> Result<(Values, Option<Vec<String>>),
                 Format::Csv | Format::Tsv => {
                     delimited::read(BufReader::with_capacity(1 << 16, file), delimiter, &reading)
                 }
-                Format::Npy => unnamed(npy::read(BufReader::new(file), metadata.len(), &reading)),
-                Format::Parquet => unnamed(parquet::read(file, &reading)),
+                Format::Npy => array(npy::read(BufReader::new(file), metadata.len(), &reading)),
+                Format::Parquet => parquet::read(file, &reading),
             }
         }
     }

@@ -216,10 +216,11 @@ pub fn open(path: &Path) -> Result<file::Reader<BufReader<File>>, DiskError> {
 /// Reads the ciphertexts of python-paillier.
 ///
 /// # Errors
-/// The file can't be read, or a line is not a ciphertext under this key.
+/// The file can't be read, holds no ciphertexts, or a line is not one under this key.
 pub fn read_phe(path: &Path, key: &PublicKey) -> Result<phe::PheCiphertexts, DiskError> {
     let input = File::open(path).map_err(io_of(path))?;
-    phe::PheCiphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))
+    let read = phe::PheCiphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))?;
+    if read.exponents().is_empty() { Err(phe_of(path)(phe::PheError::Empty)) } else { Ok(read) }
 }
 
 /// Reads ciphertexts, every one checked. python-paillier's say nothing of magnitudes, so `magnitude` does.

@@ -1,10 +1,10 @@
 //! Linear models in the clear: weights and a bias, from files of numbers.
 
-use blindcore_numbers::{Source, Values};
+use blindcore_numbers::{Content, Values};
 use ndarray::arr1;
 
 use crate::evaluate::Weights;
-use crate::numbers::{NumbersError, read, weights};
+use crate::numbers::{NumbersError, read, weights, weights_source};
 
 /// Characters in a model's name, at most.
 const MAX_NAME: usize = 64;
@@ -47,8 +47,8 @@ impl Model {
                 );
                 return Err(refused("--model", text, why));
             }
-            let values = read(&Source::parse(&path)?, say)?;
-            let weights = weights(&values, precision, false, &path, say)?;
+            let content = read(&weights_source(&path, precision)?, say)?;
+            let weights = weights(&content, of_floats(&content, precision), false, say)?;
             out.push(Self { name, weights, bias: None });
         }
         for text in biases {
@@ -61,18 +61,19 @@ impl Model {
                 ));
             };
             let outputs = model.outputs();
-            let values = match (value.parse(), value.parse::<f64>()) {
-                (Ok(number), _) => Values::Int(arr1(&vec![number; outputs]).into_dyn()),
+            let content = match (value.parse(), value.parse::<f64>()) {
+                (Ok(number), _) => Content::new(text, Values::Int(arr1(&vec![number; outputs]).into_dyn())),
                 (_, Ok(number)) if number.is_finite() => {
-                    Values::Float(arr1(&vec![number; outputs]).into_dyn())
+                    Content::new(text, Values::Float(arr1(&vec![number; outputs]).into_dyn()))
                 }
-                _ => read(&Source::parse(&value)?, say)?,
+                _ => read(&weights_source(&value, precision)?, say)?,
             };
-            if values.len() != outputs {
-                let why = format!("has {} numbers where the model has {outputs} outputs", values.len());
+            let count = content.values.len();
+            if count != outputs {
+                let why = format!("has {count} numbers where the model has {outputs} outputs");
                 return Err(refused("--bias", text, why));
             }
-            model.bias = Some(weights(&values, precision, false, text, say)?);
+            model.bias = Some(weights(&content, of_floats(&content, precision), false, say)?);
         }
         Ok(out)
     }
@@ -88,6 +89,11 @@ impl Model {
     pub fn outputs(&self) -> usize {
         if self.weights.shape().len() == 1 { 1 } else { self.weights.shape()[0] }
     }
+}
+
+/// The precision, where these are floats: it is for those of several models.
+fn of_floats(content: &Content, precision: Option<f64>) -> Option<f64> {
+    precision.filter(|_| content.values.as_float().is_some())
 }
 
 fn refused(option: &'static str, text: &str, why: String) -> NumbersError {

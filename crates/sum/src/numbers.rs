@@ -1,10 +1,13 @@
 //! Arrays of numbers encrypted and decrypted: what is between files of numbers and files of ciphertexts.
 
+mod limits;
+
+use std::ops::Range;
 use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
 use blindcore_files::Access;
-use blindcore_numbers::{Format, Source, Values};
+use blindcore_numbers::{Content, Format, Source, Values};
 /// Told how many numbers are done, and of how many.
 pub use blindcore_units::Progress;
 use blindcore_units::Unit;
@@ -12,10 +15,10 @@ use ndarray::{ArrayD, IxDyn};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::disk::{self, DiskError};
-use crate::encoding::{self, Bound, Encoding, Form, Plaintexts};
+use crate::encoding::{self, Bound, Encoding, Form, Plaintexts, float_parts, integer_parts};
 use crate::evaluate::{Evaluator, Weights};
 use crate::file;
-use crate::keys::{KeyId, PublicKey};
+use crate::keys::KeyId;
 use crate::packing::Packing;
 use crate::scheme::Decryptor;
 
@@ -55,18 +58,25 @@ pub enum NumbersError {
         /// The length of that.
         want_bits: u32,
     },
-    /// Numbers of a part that are refused.
-    #[error("{origin}, from number {first} on: {error}")]
-    From {
-        /// Where they are from.
+    /// There are none.
+    #[error("{origin} holds no numbers; there is nothing to encrypt")]
+    Empty {
+        /// What holds none.
         origin: String,
-        /// The first of the part, counted from 0.
-        first: usize,
-        /// Why, counted within the part.
-        #[source]
-        error: encoding::EncodingError,
     },
-    /// Ciphertexts of a file that are refused.
+    /// A number over what was declared.
+    #[error("{place} of {origin}: {over}; say {remedy}")]
+    Over {
+        /// Where it stands.
+        place: String,
+        /// In what.
+        origin: String,
+        /// The number, and what it is over.
+        over: String,
+        /// The option that all of them keep to.
+        remedy: String,
+    },
+    /// Numbers or ciphertexts of a file that are refused.
     #[error("{origin}: {error}")]
     In {
         /// The file.
@@ -75,14 +85,17 @@ pub enum NumbersError {
         #[source]
         error: encoding::EncodingError,
     },
-    /// Weights of over 63 bits.
-    #[error("{origin}: weights of up to 63 bits are carried; round them with --precision: {error}")]
+    /// A weight of over 63 bits.
+    #[error(
+        "{place} of {origin}: {value} has over 63 bits in its unit, and weights have up to 63; say a coarser --precision"
+    )]
     Weights {
-        /// Where they are from.
+        /// Where it stands.
+        place: String,
+        /// In what.
         origin: String,
-        /// Why.
-        #[source]
-        error: encoding::EncodingError,
+        /// The weight.
+        value: String,
     },
     /// A model or a bias that is none.
     #[error("{option} {text:?} {why}")]
@@ -137,6 +150,17 @@ pub struct Declared {
 }
 
 impl Declared {
+    /// How many decimals floats keep, where their unit is one of decimals: what [`Source::with_decimals`] is told.
+    #[must_use]
+    pub fn decimals(&self) -> Option<u32> {
+        self.floats().ok().filter(|encoding| encoding.exponent() == 0).map(|encoding| encoding.scale())
+    }
+
+    fn floats(&self) -> Result<Encoding, encoding::EncodingError> {
+        let encoding = if self.phe { Encoding::fixed } else { Encoding::decimal };
+        encoding(self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9))
+    }
+
     /// The encoding for these numbers, and how many bits they have.
     ///
     /// # Errors
@@ -160,81 +184,117 @@ impl Declared {
                 Ok((Encoding::integers(bits)?, bits))
             }
             Values::Float(_) => {
-                let (precision, magnitude) = (self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9));
-                let encoding = if self.phe { Encoding::fixed } else { Encoding::decimal };
-                let encoding = encoding(precision, magnitude)?;
+                let encoding = self.floats()?;
                 Ok((encoding, encoding.bound().bits() + 1))
             }
         }
     }
 }
 
-/// Numbers as plaintexts, one in each.
-///
-/// # Errors
-/// A number does not fit the encoding.
-pub fn encode(
-    key: &PublicKey,
-    values: &Values,
+/// Numbers as mantissas of an encoding, those of a part in their order. Decimals of more digits than a float's are exact.
+fn mantissas<'a>(
+    content: &'a Content,
     encoding: Encoding,
-) -> Result<Plaintexts, encoding::EncodingError> {
-    match values {
-        Values::Int(array) => Plaintexts::integers(key, array, encoding),
-        Values::Float(array) => Plaintexts::floats(key, array, encoding),
+    part: Range<usize>,
+) -> Box<dyn ExactSizeIterator<Item = Result<(bool, u64, u32), encoding::EncodingError>> + 'a> {
+    let Range { start, end } = part;
+    match &content.values {
+        Values::Int(array) => {
+            let part = array.iter().skip(start).take(end - start).enumerate();
+            Box::new(part.map(move |(i, v)| encoding.mantissa(start + i, integer_parts(*v))))
+        }
+        Values::Float(array) => {
+            let exact = if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { &[] };
+            let part = array.iter().skip(start).take(end - start).enumerate();
+            Box::new(part.map(move |(i, v)| {
+                let position = start + i;
+                match exact.binary_search_by_key(&position, |(position, _)| *position) {
+                    Ok(at) => {
+                        let units = exact[at].1;
+                        encoding.within(position, (units < 0, units.unsigned_abs().into(), 0))
+                    }
+                    Err(_) => encoding.mantissa(position, float_parts(position, *v)?),
+                }
+            }))
+        }
     }
 }
 
-/// Encrypts numbers, one in each ciphertext or, with a packing, several. `origin` is what they are called in messages.
+/// Encrypts numbers, one in each ciphertext or, with a packing, several. `say` is told what a person wants to know.
 ///
 /// # Errors
-/// A number does not fit the encoding or the packing, or the device refuses.
+/// There is none, a number does not fit the encoding or the packing, or the device refuses.
 pub fn encrypt(
     evaluator: &Evaluator,
-    values: &Values,
+    content: &Content,
     encoding: Encoding,
     packing: Option<Packing>,
-    origin: &str,
+    say: &mut dyn FnMut(String),
     progress: &mut dyn Progress,
 ) -> Result<Ciphertexts, NumbersError> {
     let (key, encryptor) = (evaluator.key(), evaluator.encryptor());
+    let (shape, total) = (content.values.shape(), content.values.len());
+    if total == 0 {
+        return Err(NumbersError::Empty { origin: content.origin.clone() });
+    }
+    limits::say_lost(content, encoding, "numbers", say);
+    let refused = |error| limits::refused(content, encoding, error);
     if let Some(packing) = packing {
-        let plaintexts = match values {
-            Values::Int(array) => Plaintexts::pack_integers(key, array, encoding, packing)?,
-            Values::Float(array) => Plaintexts::pack_floats(key, array, encoding, packing)?,
-        };
+        let mantissas = mantissas(content, encoding, 0..total);
+        let plaintexts = Plaintexts::pack(key, shape, encoding, packing, mantissas).map_err(refused)?;
         return Ok(Ciphertexts::encrypt(encryptor, &plaintexts)?);
     }
-    let total = values.len();
     let mut parts = Vec::new();
     for first in (0..total).step_by(BLOCK) {
         progress.at("encrypting", first as u64, Some(total as u64), Unit::Items);
-        let plaintexts = match values {
-            Values::Int(array) => {
-                let part: Vec<i64> = array.iter().skip(first).take(BLOCK).copied().collect();
-                Plaintexts::integers(key, &part[..], encoding)
-            }
-            Values::Float(array) => {
-                let part: Vec<f64> = array.iter().skip(first).take(BLOCK).copied().collect();
-                Plaintexts::floats(key, &part[..], encoding)
-            }
-        };
-        let from = |error| NumbersError::From { origin: origin.to_owned(), first, error };
-        parts.push(Ciphertexts::encrypt(encryptor, &plaintexts.map_err(from)?)?);
+        let mantissas = mantissas(content, encoding, first..total.min(first + BLOCK));
+        let plaintexts = Plaintexts::encode(key, &[mantissas.len()], encoding, mantissas);
+        parts.push(Ciphertexts::encrypt(encryptor, &plaintexts.map_err(refused)?)?);
     }
-    Ok(Ciphertexts::concatenate(&parts.iter().collect::<Vec<_>>())?.reshape(values.shape())?)
+    Ok(Ciphertexts::concatenate(&parts.iter().collect::<Vec<_>>())?.reshape(shape)?)
 }
 
-/// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said.
+/// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said, and lines
+/// that may be numbers with separators of thousands.
 ///
 /// # Errors
-/// The source can't be read, or holds something else.
-pub fn read(source: &Source, say: &mut dyn FnMut(String)) -> Result<Values, blindcore_numbers::Error> {
-    let (values, names) = blindcore_numbers::read_with_names(source)?;
-    if let Some(names) = names {
+/// The source can't be read, holds something else, or has no first line that `--header` could be of.
+pub fn read(source: &Source, say: &mut dyn FnMut(String)) -> Result<Content, blindcore_numbers::Error> {
+    source.check()?;
+    let content = blindcore_numbers::read_content(source)?;
+    if let Some(names) = &content.names {
         let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
         say(format!("note: the first line of {source} holds names, not numbers: {}", names.join(", ")));
     }
-    Ok(if values.shape().is_empty() { values.in_rows() } else { values })
+    if content.separated {
+        let columns = content.values.shape().last().copied().unwrap_or_default();
+        say(format!(
+            "note: each line of {source} is read as {columns} numbers, all but the first of three digits; where 1,234 is one \
+             number, write 1234"
+        ));
+    }
+    let single = content.values.shape().is_empty();
+    Ok(if single { content.shaped(Values::in_rows) } else { content })
+}
+
+/// Reads weights from `FILE` or `FILE?column=NAME`: [`read`], then [`weights`].
+///
+/// # Errors
+/// As these.
+pub fn read_weights(
+    spec: &str,
+    precision: Option<f64>,
+    phe: bool,
+    say: &mut dyn FnMut(String),
+) -> Result<Weights, NumbersError> {
+    weights(&read(&weights_source(spec, precision)?, say)?, precision, phe, say)
+}
+
+/// Where weights come from that are rounded to a precision.
+pub(crate) fn weights_source(spec: &str, precision: Option<f64>) -> Result<Source, blindcore_numbers::Error> {
+    let decimals =
+        |_| Declared { precision, magnitude: Some(f64::MIN_POSITIVE), ..Declared::default() }.decimals();
+    Ok(Source::parse(spec)?.with_decimals(precision.and_then(decimals)))
 }
 
 /// What the largest weight is rounded to a unit of, so that no weight has more bits: nine digits and more.
@@ -242,32 +302,36 @@ const WEIGHT_LIMIT: f64 = (1u64 << 31) as f64;
 
 /// Weights of numbers. Floats are rounded to `precision`, or as decimals of nine or ten digits, which loses nothing of
 /// weights that were written so; `say` is told where it does. In powers of 16 where `phe` says that results go to
-/// python-paillier, which knows no decimals. `origin` is what they are called in messages.
+/// python-paillier, which knows no decimals.
 ///
 /// # Errors
-/// They need more than 63 bits, or there is no such precision.
+/// They need more than 63 bits, or there is no such precision, or one is given for integers.
 pub fn weights(
-    values: &Values,
+    content: &Content,
     precision: Option<f64>,
     phe: bool,
-    origin: &str,
     say: &mut dyn FnMut(String),
 ) -> Result<Weights, NumbersError> {
-    let array = match values {
+    let array = match &content.values {
+        Values::Int(_) if precision.is_some() => {
+            let (options, remedy) = ("--precision says nothing", "it of float weights alone");
+            return Err(NumbersError::Options { are: "integers", options, remedy });
+        }
         Values::Int(array) => return Ok(Weights::integers(array)),
         Values::Float(array) => array,
     };
-    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
+    let largest = content.largest().max(f64::MIN_POSITIVE);
     let made = |encoding: Encoding, say: &mut dyn FnMut(String)| {
-        let lost = array.iter().filter(|weight| encoding.loses(**weight)).count();
-        if lost > 0 {
-            let all = array.len();
-            say(format!(
-                "note: {lost} of {all} weights of {origin} are so small that they count as 0; a smaller --precision keeps them"
-            ));
-        }
-        Weights::floats(array, encoding)
-            .map_err(|error| NumbersError::Weights { origin: origin.to_owned(), error })
+        limits::say_lost(content, encoding, "weights", say);
+        let mantissas = mantissas(content, encoding, 0..array.len());
+        Weights::encode(array.shape(), encoding, mantissas).map_err(|error| {
+            let origin = content.origin.clone();
+            let encoding::EncodingError::Value { position, .. } = error else {
+                return NumbersError::In { origin, error };
+            };
+            let value = limits::written(content, encoding, position);
+            NumbersError::Weights { place: content.place(position), origin, value }
+        })
     };
     if let Some(precision) = precision {
         let encoding =
@@ -297,6 +361,7 @@ pub fn weights(
             (encoding, format!("16^{}", encoding.exponent()))
         }
     };
+    let origin = &content.origin;
     say(format!("note: the weights of {origin} are rounded to {unit}; --precision rounds them otherwise"));
     made(encoding, say)
 }
@@ -310,11 +375,33 @@ pub struct Decrypted {
     pub rounded: bool,
 }
 
+impl Decrypted {
+    /// What is to be said where they go to a file of this name.
+    #[must_use]
+    pub fn note(&self, path: &Path) -> Option<&'static str> {
+        if self.rounded {
+            return Some("some results are over 2^53 and shown as floats, which keep 53 bits of each");
+        }
+        let held =
+            !matches!(self.results, Results::Exact { .. }) || Format::of(path).is_err() || is_text(path);
+        (!held).then_some(
+            "note: some results have more digits than a float holds; CSV and JSON have all, this format the nearest floats",
+        )
+    }
+}
+
 /// Decrypted numbers as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Results {
     /// Integers of up to 63 bits, or floats.
     Values(Values),
+    /// Decimals of which one has more digits than a float holds.
+    Exact {
+        /// All as text, exactly.
+        texts: ArrayD<String>,
+        /// The nearest floats, for formats that hold nothing else.
+        nearest: ArrayD<f64>,
+    },
     /// As text: integers of which one is longer, or a point was set among their digits; or floats, where what is over the
     /// largest of them stands in decimals.
     Decimals(ArrayD<String>),
@@ -326,7 +413,7 @@ impl Results {
     pub fn shape(&self) -> &[usize] {
         match self {
             Results::Values(values) => values.shape(),
-            Results::Decimals(array) => array.shape(),
+            Results::Exact { texts: array, .. } | Results::Decimals(array) => array.shape(),
         }
     }
 
@@ -351,11 +438,13 @@ impl Results {
             Results::Decimals(array) if !array.iter().any(|v| v.contains(['.', 'e'])) => {
                 Ok(Results::Decimals(array.mapv(point)))
             }
-            Results::Decimals(_) | Results::Values(Values::Float(_)) => Err(NumbersError::Options {
-                are: "floats",
-                options: "--scale says nothing",
-                remedy: "it of integers alone",
-            }),
+            Results::Decimals(_) | Results::Exact { .. } | Results::Values(Values::Float(_)) => {
+                Err(NumbersError::Options {
+                    are: "floats",
+                    options: "--scale says nothing",
+                    remedy: "it of integers alone",
+                })
+            }
         }
     }
 
@@ -365,7 +454,9 @@ impl Results {
         match self {
             Results::Values(Values::Int(array)) => array.iter().copied().collect(),
             Results::Values(Values::Float(array)) => array.iter().copied().collect(),
-            Results::Decimals(array) => array.iter().map(String::as_str).collect(),
+            Results::Exact { texts: array, .. } | Results::Decimals(array) => {
+                array.iter().map(String::as_str).collect()
+            }
         }
     }
 
@@ -376,7 +467,12 @@ impl Results {
     pub fn write(&self, path: &Path) -> Result<(), blindcore_numbers::Error> {
         match self {
             Results::Values(values) => blindcore_numbers::write(path, Access::Private, values, None),
-            Results::Decimals(array) => blindcore_numbers::write_decimals(path, Access::Private, array),
+            Results::Exact { nearest, .. } if !is_text(path) => {
+                blindcore_numbers::write(path, Access::Private, &Values::Float(nearest.clone()), None)
+            }
+            Results::Exact { texts: array, .. } | Results::Decimals(array) => {
+                blindcore_numbers::write_decimals(path, Access::Private, array)
+            }
         }
     }
 
@@ -390,7 +486,9 @@ impl Results {
             Results::Values(values) => {
                 blindcore_numbers::encode(Format::Csv, &values.clone().in_rows(), None, &mut text)?;
             }
-            Results::Decimals(array) => blindcore_numbers::encode_decimals(Format::Csv, array, &mut text)?,
+            Results::Exact { texts: array, .. } | Results::Decimals(array) => {
+                blindcore_numbers::encode_decimals(Format::Csv, array, &mut text)?;
+            }
         }
         Ok(text)
     }
@@ -418,7 +516,7 @@ pub fn decrypt(
     let results = by_position(&batches).map_err(NumbersError::within(path))?;
     let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
     let rounded = match &results {
-        Results::Values(Values::Int(_)) => false,
+        Results::Values(Values::Int(_)) | Results::Exact { .. } => false,
         Results::Values(Values::Float(array)) => array.iter().any(large),
         // Floats have a point or an exponent, and what is over the largest float is exact.
         Results::Decimals(array) => {
@@ -462,9 +560,23 @@ fn decode_all(
         };
     }
     match join(batches, Plaintexts::to_f64) {
-        Ok(floats) => Ok(Results::Values(Values::Float(array(shape, floats)))),
+        Ok(floats) => {
+            let texts = join(batches, Plaintexts::to_texts)?;
+            let all = floats.iter().zip(&texts).all(|(float, text)| format!("{float:?}") == *text);
+            let nearest = array(shape, floats);
+            Ok(if all {
+                Results::Values(Values::Float(nearest))
+            } else {
+                Results::Exact { texts: array(shape, texts), nearest }
+            })
+        }
         Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_texts)?))),
     }
+}
+
+/// Whether a file holds numbers as text, of any length.
+fn is_text(path: &Path) -> bool {
+    matches!(Format::of(path), Ok(Format::Csv | Format::Tsv))
 }
 
 fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {

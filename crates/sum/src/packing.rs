@@ -30,7 +30,9 @@ impl Plaintexts {
         encoding: Encoding,
         packing: Packing,
     ) -> Result<Self, EncodingError> {
-        pack(key, values, encoding, packing, |_, v| Ok(integer_parts(*v)))
+        let values = values.into();
+        let mantissas = values.iter().enumerate().map(|(i, v)| encoding.mantissa(i, integer_parts(*v)));
+        Self::pack(key, values.shape(), encoding, packing, mantissas)
     }
 
     /// Packs floats, as [`Plaintexts::pack_integers`].
@@ -43,7 +45,9 @@ impl Plaintexts {
         encoding: Encoding,
         packing: Packing,
     ) -> Result<Self, EncodingError> {
-        pack(key, values, encoding, packing, |i, v| float_parts(i, *v))
+        let values = values.into();
+        let mantissas = values.iter().enumerate().map(|(i, v)| encoding.mantissa(i, float_parts(i, *v)?));
+        Self::pack(key, values.shape(), encoding, packing, mantissas)
     }
 
     /// The mantissas in the slots: the samples in order, each in row-major order.
@@ -80,52 +84,52 @@ impl Plaintexts {
         }
         Ok(out)
     }
-}
 
-fn pack<'a, T: 'a, D: Dimension>(
-    key: &PublicKey,
-    values: impl AsArray<'a, T, D>,
-    encoding: Encoding,
-    packing: Packing,
-    parts: impl Fn(usize, &T) -> Result<(bool, u64, i32), EncodingError>,
-) -> Result<Plaintexts, EncodingError> {
-    let values = values.into();
-    let want = || "one with an axis of samples".to_string();
-    let Some(&samples) = values.shape().first() else {
-        return Err(EncodingError::Shape { what: "what is packed", got: vec![], want: want() });
-    };
-    packing.check(key.bits())?;
-    let slots = packing.slots() as usize;
-    let mut shape = values.shape().to_vec();
-    shape[0] = samples.div_ceil(slots);
-    let inner: usize = shape[1..].iter().product();
-    let count = shape[0] * inner;
-    let (exponent, scale, bound) = (encoding.exponent(), encoding.scale(), encoding.bound());
-    let form = Form { exponent, scale, bound, packed: Some(Packed { packing, samples }), shape };
-    form.check(key, count)?;
+    /// Packs mantissas of the encoding.
+    pub(crate) fn pack(
+        key: &PublicKey,
+        shape: &[usize],
+        encoding: Encoding,
+        packing: Packing,
+        mantissas: impl Iterator<Item = Result<(bool, u64, u32), EncodingError>>,
+    ) -> Result<Plaintexts, EncodingError> {
+        let want = || "one with an axis of samples".to_string();
+        let Some(&samples) = shape.first() else {
+            return Err(EncodingError::Shape { what: "what is packed", got: vec![], want: want() });
+        };
+        packing.check(key.bits())?;
+        let slots = packing.slots() as usize;
+        let mut shape = shape.to_vec();
+        shape[0] = samples.div_ceil(slots);
+        let inner: usize = shape[1..].iter().product();
+        let count = shape[0] * inner;
+        let (exponent, scale, bound) = (encoding.exponent(), encoding.scale(), encoding.bound());
+        let form = Form { exponent, scale, bound, packed: Some(Packed { packing, samples }), shape };
+        form.check(key, count)?;
 
-    let n = key.n();
-    let offset = packing.offset(n.len());
-    let half = 1u64 << (packing.slot_bits() - 1);
-    let mut numbers = Numbers::zeroed(count, n.len());
-    for (position, value) in values.iter().enumerate() {
-        let (sample, column) = (position / inner, position % inner);
-        let (negative, magnitude, shift) = encoding.mantissa(position, parts(position, value)?)?;
-        // Within the bound, so within the slot.
-        let mask = u64::from(negative).wrapping_neg();
-        let signed = (magnitude.checked_shl(shift).unwrap_or(0) ^ mask).wrapping_sub(mask);
-        let number = numbers.get_mut(sample / slots * inner + column);
-        packing.put(number, (sample % slots) as u32, signed.wrapping_add(half));
-    }
-    for position in 0..count {
-        let number = numbers.get_mut(position);
-        // Slots without a sample: half a slot, which is zero once the offset is off.
-        let filled = (samples - (position / inner) * slots).min(slots);
-        for slot in filled..slots {
-            packing.put(number, slot as u32, half);
+        let n = key.n();
+        let offset = packing.offset(n.len());
+        let half = 1u64 << (packing.slot_bits() - 1);
+        let mut numbers = Numbers::zeroed(count, n.len());
+        for (position, mantissa) in mantissas.enumerate() {
+            let (sample, column) = (position / inner, position % inner);
+            let (negative, magnitude, shift) = mantissa?;
+            // Within the bound, so within the slot.
+            let mask = u64::from(negative).wrapping_neg();
+            let signed = (magnitude.checked_shl(shift).unwrap_or(0) ^ mask).wrapping_sub(mask);
+            let number = numbers.get_mut(sample / slots * inner + column);
+            packing.put(number, (sample % slots) as u32, signed.wrapping_add(half));
         }
-        let borrow = subtract_masked(number, &offset, u64::MAX);
-        add_masked(number, n, borrow.wrapping_neg());
+        for position in 0..count {
+            let number = numbers.get_mut(position);
+            // Slots without a sample: half a slot, which is zero once the offset is off.
+            let filled = (samples - (position / inner) * slots).min(slots);
+            for slot in filled..slots {
+                packing.put(number, slot as u32, half);
+            }
+            let borrow = subtract_masked(number, &offset, u64::MAX);
+            add_masked(number, n, borrow.wrapping_neg());
+        }
+        Ok(Plaintexts { key: key.id(), n: n.to_vec(), numbers, form })
     }
-    Ok(Plaintexts { key: key.id(), n: n.to_vec(), numbers, form })
 }

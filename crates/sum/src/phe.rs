@@ -85,6 +85,9 @@ pub enum PheError {
     /// Numbers that are not a key.
     #[error("the private key is not its public key's: {0}")]
     Mismatch(&'static str),
+    /// A file without a ciphertext.
+    #[error("it holds no ciphertexts; name a file that has one on each line")]
+    Empty,
     /// Something that phe has no form for.
     #[error("{what} can't be used with phe; {remedy}")]
     Foreign {

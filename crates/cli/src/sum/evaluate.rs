@@ -10,7 +10,7 @@ use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
 use super::files::{TestKeys, numbers_path, public_key};
-use super::numbers::{Stages, describe, read_numbers};
+use super::numbers::{Stages, describe, say};
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::outputs::{Force, check_output};
@@ -99,9 +99,7 @@ fn evaluate(
 
 /// Weights from a file, for results that go to `out`.
 fn weights(spec: &str, precision: Option<f64>, out: &Path) -> anyhow::Result<Weights> {
-    let values = read_numbers(&blindcore_numbers::Source::parse(spec)?)?;
-    let phe = disk::ends_in(out, "jsonl");
-    Ok(blindcore_sum::numbers::weights(&values, precision, phe, spec, &mut |note| output::note(&note))?)
+    Ok(blindcore_sum::numbers::read_weights(spec, precision, disk::ends_in(out, "jsonl"), &mut say)?)
 }
 
 #[derive(clap::Args)]

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Operation;
-use blindcore_numbers::{Source, Values};
+use blindcore_numbers::{Content, Source};
 use blindcore_sum::disk;
-use blindcore_sum::encoding::{Encoding, Form};
+use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::numbers::{self, Declared, Decrypted};
+use blindcore_sum::numbers::{self, Declared};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
@@ -73,14 +73,14 @@ pub(crate) struct Range {
 impl Range {
     /// Where numbers come from.
     pub(crate) fn source(&self, spec: &str) -> anyhow::Result<Source> {
-        let source = Source::parse(spec)?;
+        let source = Source::parse(spec)?.with_decimals(self.declared(false).decimals());
         Ok(if self.header { source.with_header() } else { source })
     }
 
-    /// The encoding for these numbers, and how many bits they have.
-    pub(crate) fn encoding(&self, values: &Values, phe: bool) -> anyhow::Result<(Encoding, u32)> {
+    /// What is said of numbers.
+    pub(crate) fn declared(&self, phe: bool) -> Declared {
         let Self { bits, precision, magnitude, .. } = *self;
-        Ok(Declared { bits, precision, magnitude, phe }.encoding(values)?)
+        Declared { bits, precision, magnitude, phe }
     }
 }
 
@@ -126,18 +126,22 @@ pub(crate) struct Encrypt {
     json: bool,
 }
 
-/// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said.
-pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Values> {
-    Ok(numbers::read(source, &mut |note| output::note(&note))?)
+/// Reads numbers; a single one without an axis is a list of one. What may not be meant is said.
+pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Content> {
+    Ok(numbers::read(source, &mut say)?)
+}
+
+pub(crate) fn say(note: String) {
+    output::note(&note);
 }
 
 pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
-    let values = read_numbers(&args.range.source(&args.input)?)?;
-    anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
-    let (encoding, value_bits) = args.range.encoding(&values, disk::ends_in(&args.out, "jsonl"))?;
+    let content = read_numbers(&args.range.source(&args.input)?)?;
+    let declared = args.range.declared(disk::ends_in(&args.out, "jsonl"));
+    let (encoding, value_bits) = declared.encoding(&content.values)?;
     stages.end("read");
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(&key, &device)?;
@@ -147,7 +151,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
         false => None,
     };
     let mut bar = Bar::new();
-    let encrypted = numbers::encrypt(&evaluator, &values, encoding, packing, &args.input, &mut bar)?;
+    let encrypted = numbers::encrypt(&evaluator, &content, encoding, packing, &mut say, &mut bar)?;
     drop(bar);
     stages.end("encrypt");
     let bytes = disk::write(&args.out, &encrypted, &evaluator)?;
@@ -163,7 +167,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     } else {
         output::note(&format!(
             "{} numbers in {} ciphertexts under key {}: {}, {}",
-            values.len(),
+            content.values.len(),
             form.len(),
             key.id(),
             args.out.display(),
@@ -214,8 +218,9 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
-    let Decrypted { results, rounded } = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
-    let results = results.scaled(args.scale.into())?;
+    let decrypted = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
+    let said = decrypted.note(&args.out);
+    let results = decrypted.results.scaled(args.scale.into())?;
     drop(bar);
     stages.end("decrypt");
     let to_stdout = args.out == Path::new("-");
@@ -223,9 +228,7 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
         results.write(&args.out)?;
         stages.end("write");
     }
-    if rounded {
-        output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
-    }
+    said.into_iter().for_each(output::note);
     if args.json {
         let mut document =
             json!({"key": key.public().id().to_string(), "shape": results.shape(), "ms": stages.json()});

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use blindcore_accel::Operation;
 use blindcore_client::{ScoreClient, Scored};
+use blindcore_numbers::Values;
 use blindcore_server::sum::{Model, SumConfig, SumServer};
-use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::Plaintexts;
 use blindcore_sum::evaluate::Evaluator;
+use blindcore_sum::numbers;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
-use super::numbers::{Range, Stages, read_numbers};
+use super::numbers::{Range, Stages, read_numbers, say};
 use crate::config::Config;
 use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
@@ -70,8 +71,7 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     );
     anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
     anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
-    let models =
-        Model::read_all(&args.models, &args.biases, args.precision, &mut |note| output::note(&note))?;
+    let models = Model::read_all(&args.models, &args.biases, args.precision, &mut say)?;
     let mut settings = SumConfig {
         request_work: 1_000_000 * u64::from(args.request_work),
         jobs: args.jobs,
@@ -140,15 +140,14 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let service = ScoreClient::new(&url, options)?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let source = args.range.source(&args.input)?;
-    let mut values = read_numbers(&source)?;
+    let mut content = read_numbers(&source)?;
     if source.is_table() {
-        values = values.lines_as_rows();
+        content = content.shaped(Values::lines_as_rows);
     }
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(key.public(), &device)?;
-    let (encoding, _) = args.range.encoding(&values, false)?;
-    let plaintexts = blindcore_sum::numbers::encode(key.public(), &values, encoding)?;
-    let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
+    let (encoding, _) = args.range.declared(false).encoding(&content.values)?;
+    let encrypted = numbers::encrypt(&evaluator, &content, encoding, None, &mut say, &mut ())?;
     stages.end("encrypt");
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -157,8 +156,8 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     stages.end("server");
 
     let decryptor = Decryptor::new(&key, &device)?;
-    let numbers = scores.numbers(evaluator.encryptor())?;
-    let scores = blindcore_sum::numbers::decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
+    let decrypted = scores.numbers(evaluator.encryptor())?;
+    let scores = numbers::decode(&Plaintexts::decrypt(&decryptor, &decrypted, scores.form())?)?;
     stages.end("decrypt");
 
     if args.out != Path::new("-") {

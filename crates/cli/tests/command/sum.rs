@@ -597,6 +597,71 @@ fn cents_stay_cents() {
     );
 }
 
+/// Decimals of more digits than a float has: in, and out in every form.
+#[test]
+fn cents_of_large_sums_are_not_lost() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("m.csv"), "999999999.99\n0.02\n").unwrap();
+    std::fs::write(dir.join("many.csv"), "100001\n0\n").unwrap();
+    std::fs::write(dir.join("large.csv"), "70368744177664.07\n-1.5\n").unwrap();
+    let cents = ["--precision", "0.01", "--magnitude", "1e15"];
+    for file in ["m", "large"] {
+        let (from, to) = (format!("{file}.csv"), format!("{file}.ct"));
+        let encrypt = ["sum", "encrypt", TEST, "--key", "k.pub", "--in", &from, "--out", &to];
+        ok(dir, &[&encrypt[..], &cents].concat());
+    }
+    let dot =
+        ["sum", "dot", TEST, "--key", "k.pub", "--in", "m.ct", "--out", "dot.ct", "--weights", "many.csv"];
+    ok(dir, &dot);
+    let decrypt = |file: &str, more: &[&str]| {
+        run(dir, &[&["sum", "decrypt", TEST, "--key", "k.key", "--in", file], more].concat())
+    };
+    assert_eq!(stdout(&decrypt("dot.ct", &[])), "100000999998999.99\n");
+    assert_eq!(values(dir, "dot.ct"), json!(["100000999998999.99"]));
+    assert_eq!(stdout(&decrypt("large.ct", &[])), "70368744177664.07\n-1.5\n");
+    refused(&decrypt("large.ct", &["--scale", "2"]), &["these numbers are floats"]);
+    let npy = decrypt("dot.ct", &["--out", "dot.npy"]);
+    assert!(code(&npy) == 0 && stderr(&npy).contains("the nearest floats"), "{}", stderr(&npy));
+    // An option that says nothing of these weights is not ignored.
+    refused(
+        &run(dir, &[&dot[..], &["--force", "--precision", "100"]].concat()),
+        &["integers", "--precision"],
+    );
+}
+
+#[test]
+fn what_is_over_a_limit_or_says_nothing_is_named() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("o.csv"), "1.5\n2e9\n").unwrap();
+    std::fs::write(dir.join("o8.csv"), "1,2\n3,128\n").unwrap();
+    std::fs::write(dir.join("small.csv"), "1e-10\n0.5\n").unwrap();
+    std::fs::write(dir.join("none.jsonl"), "\n").unwrap();
+    let encrypt = |file: &str, more: &[&str]| {
+        let args = ["sum", "encrypt", TEST, "--force", "--key", "k.pub", "--in", file, "--out", "n.ct"];
+        run(dir, &[&args[..], more].concat())
+    };
+    refused(
+        &encrypt("o.csv", &[]),
+        &["line 2, column 1 of o.csv: 2e9 is over the declared magnitude of 1e9; say --magnitude 2e9"],
+    );
+    let eight = "line 2, column 2 of o8.csv: 128 is over the declared 127 of --bits 8";
+    refused(&encrypt("o8.csv", &["--bits", "8", "--pack"]), &[eight, "say --bits 9"]);
+    let score = ["sum", "score", TEST, "--server", "http://127.0.0.1:1", "--model", "m", "--key", "k.key"];
+    refused(&run(dir, &[&score[..], &["--in", "o8.csv", "--bits", "8"]].concat()), &[eight]);
+    assert!(stderr(&encrypt("small.csv", &[])).contains("1 of 2 numbers of small.csv are so small"));
+    let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
+    let bytes =
+        [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &7i64.to_le_bytes()];
+    std::fs::write(dir.join("s.npy"), bytes.concat()).unwrap();
+    refused(&encrypt("s.npy", &["--header"]), &["s.npy", "leave out --header"]);
+    for command in [&["add", "--key", "k.pub", "--out", "e.ct"][..], &["decrypt", "--key", "k.key"]] {
+        let none = run(dir, &[&["sum"], command, &[TEST, "--in", "none.jsonl"]].concat());
+        refused(&none, &["none.jsonl", "holds no ciphertexts"]);
+    }
+}
+
 #[test]
 fn ciphertexts_under_another_key_are_asked_about() {
     let dir = folder();

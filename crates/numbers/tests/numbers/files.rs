@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blindcore_numbers::{Access, Format, Source, Values, encode, read, read_with_names, write};
+use blindcore_numbers::{Access, Error, Format, Source, Values, encode, read, read_content, write};
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 
@@ -15,6 +15,10 @@ fn written(format: Format, values: &Values, names: Option<&[String]>) -> Vec<u8>
 
 fn refusal(format: Format, bytes: impl Into<Vec<u8>>) -> String {
     read(&Source::bytes(format, bytes.into())).unwrap_err().to_string()
+}
+
+fn read_with_names(source: &Source) -> Result<(Values, Option<Vec<String>>), Error> {
+    read_content(source).map(|content| (content.values, content.names))
 }
 
 fn ints(shape: &[usize], values: Vec<i64>) -> Values {
@@ -416,6 +420,32 @@ fn a_link_is_followed_and_a_file_is_for_whom_new_files_are() {
     assert!(link.is_symlink());
     assert_eq!(read(&Source::file(&file).unwrap()).unwrap(), one);
     assert_eq!(fs::metadata(&file).unwrap().mode(), fs::metadata(&reference).unwrap().mode());
+}
+
+/// What a float doesn't hold of a decimal is kept beside it, and every number has its place.
+#[test]
+fn decimals_beyond_floats_are_kept_and_places_known() {
+    let csv = |text: &str| Source::bytes(Format::Csv, text.to_owned());
+    let text = "a,b\n1.5,70368744177664.07\n2,9007199254740992\n-70368744177664.07,70368744177664.0625\n";
+    let content = read_content(&csv(text).with_decimals(Some(2))).unwrap();
+    assert_eq!(content.exact(2), [(1, 7036874417766407), (4, -7036874417766407)]);
+    assert_eq!(content.exact(3), [], "of other decimals nothing is known");
+    assert_eq!(content.values, read(&csv(text)).unwrap());
+    assert_eq!(content.place(4), "line 4, column 1 (\"a\")");
+    assert_eq!(read_content(&csv(text)).unwrap().exact(2), []);
+    let column = read_content(&csv("x,y\n1,2\n3,4\n").with_columns(vec!["y".into()])).unwrap();
+    assert_eq!(column.place(1), "line 3, column 2 (\"y\")");
+    assert!(csv("1").with_header().check().is_ok());
+    assert_eq!(read_content(&csv("1,2\n3,4\n")).unwrap().place(2), "line 2, column 1");
+    let matrix = ints(&[2, 3], (0..6).collect());
+    for (format, place) in [(Format::Npy, "element [1, 2]"), (Format::Parquet, "row 2, column \"value_2\"")] {
+        let source = Source::bytes(format, written(format, &matrix, None));
+        assert_eq!(read_content(&source).unwrap().place(5), place);
+        // Neither has a line of names.
+        assert!(source.check().is_ok());
+        let error = source.with_header().check().unwrap_err().to_string();
+        assert!(error.contains("leave out --header"), "{error}");
+    }
 }
 
 /// Found by fuzzing: a schema that says it has two billion children, and one that seems to where a field's type is not looked

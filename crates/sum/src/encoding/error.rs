@@ -11,7 +11,7 @@ use crate::keys::KeyId;
 pub enum EncodingError {
     /// A value over the bound that was declared.
     #[error(
-        "value {position} has a magnitude of up to {got}, over the declared {limit}; declare more bits or a coarser precision"
+        "value {position} has a magnitude of up to {got}, over the declared {limit}; declare more bits or a larger magnitude"
     )]
     Value {
         /// Which.

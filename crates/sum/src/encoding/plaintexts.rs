@@ -35,7 +35,8 @@ impl Plaintexts {
         encoding: Encoding,
     ) -> Result<Self, EncodingError> {
         let values = values.into();
-        Self::encode(key, values.shape(), encoding, values.iter().map(|v| Ok(integer_parts(*v))))
+        let mantissas = values.iter().enumerate().map(|(i, v)| encoding.mantissa(i, integer_parts(*v)));
+        Self::encode(key, values.shape(), encoding, mantissas)
     }
 
     /// Encodes floats: a slice, or a view of any shape. Rounded half to even where the encoding is coarser.
@@ -48,27 +49,24 @@ impl Plaintexts {
         encoding: Encoding,
     ) -> Result<Self, EncodingError> {
         let values = values.into();
-        Self::encode(
-            key,
-            values.shape(),
-            encoding,
-            values.iter().enumerate().map(|(i, v)| float_parts(i, *v)),
-        )
+        let mantissas = values.iter().enumerate().map(|(i, v)| encoding.mantissa(i, float_parts(i, *v)?));
+        Self::encode(key, values.shape(), encoding, mantissas)
     }
 
-    fn encode(
+    /// Encodes mantissas of the encoding.
+    pub(crate) fn encode(
         key: &PublicKey,
         shape: &[usize],
         encoding: Encoding,
-        values: impl ExactSizeIterator<Item = Result<(bool, u64, i32), EncodingError>>,
+        mantissas: impl ExactSizeIterator<Item = Result<(bool, u64, u32), EncodingError>>,
     ) -> Result<Self, EncodingError> {
         let Encoding { exponent, scale, bound, .. } = encoding;
         let form = Form { exponent, scale, bound, packed: None, shape: shape.to_vec() };
-        form.check(key, values.len())?;
+        form.check(key, mantissas.len())?;
         let n = key.n();
-        let mut numbers = Numbers::zeroed(values.len(), n.len());
-        for (position, value) in values.enumerate() {
-            let (negative, magnitude, shift) = encoding.mantissa(position, value?)?;
+        let mut numbers = Numbers::zeroed(mantissas.len(), n.len());
+        for (position, mantissa) in mantissas.enumerate() {
+            let (negative, magnitude, shift) = mantissa?;
             let out = numbers.get_mut(position);
             for (i, word) in out.iter_mut().enumerate() {
                 let at = shift as i32 - 64 * i as i32;
@@ -168,14 +166,25 @@ impl Plaintexts {
         self.decode(decimals)
     }
 
-    /// Decodes to text: each number as the nearest float is printed, and one over the largest float as decimals, exactly.
+    /// Decodes to text: each number as the nearest float is printed. One over the largest float, and one in a unit of decimals
+    /// that is not what its float is printed as, stands in decimals, exactly.
     ///
     /// # Errors
     /// As [`Plaintexts::to_decimals`].
     pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(|position, negative, magnitude, unit| {
-            let value = float(position, negative, magnitude, unit);
-            value.map_or_else(|_| decimals(position, negative, magnitude, unit), |v| Ok(format!("{v:?}")))
+            let exact = || decimals(position, negative, magnitude, unit);
+            let Ok(value) = float(position, negative, magnitude, unit) else { return exact() };
+            let printed = format!("{value:?}");
+            if unit.1 == 0 {
+                return Ok(printed);
+            }
+            let exact = exact()?;
+            // Without an exponent, as decimals are.
+            if value.to_string() == exact {
+                return Ok(printed);
+            }
+            Ok(if exact.contains('.') { exact } else { exact + ".0" })
         })
     }
 

@@ -153,7 +153,15 @@ impl Encoding {
         position: usize,
         number: (bool, u64, i32),
     ) -> Result<(bool, u64, u32), EncodingError> {
-        let (negative, magnitude, shift) = self.round(number);
+        self.within(position, self.round(number))
+    }
+
+    /// A mantissa that is one already, within the bound.
+    pub(crate) fn within(
+        &self,
+        position: usize,
+        (negative, magnitude, shift): (bool, u128, u32),
+    ) -> Result<(bool, u64, u32), EncodingError> {
         let above = u128::from(self.twos_complement & !negative);
         if Bound::scaled(magnitude + above, shift) > self.bound {
             let limit = if above == 1 { self.bound.less_one() } else { self.bound };

@@ -38,9 +38,19 @@ impl Weights {
         encoding: Encoding,
     ) -> Result<Self, EncodingError> {
         let values = values.into();
-        let mut mantissas = Vec::with_capacity(values.len());
-        for (position, value) in values.iter().enumerate() {
-            let (negative, magnitude, shift) = encoding.mantissa(position, float_parts(position, *value)?)?;
+        let mantissas = values.iter().enumerate().map(|(i, v)| encoding.mantissa(i, float_parts(i, *v)?));
+        Self::encode(values.shape(), encoding, mantissas)
+    }
+
+    /// Mantissas of the encoding.
+    pub(crate) fn encode(
+        shape: &[usize],
+        encoding: Encoding,
+        encoded: impl ExactSizeIterator<Item = Result<(bool, u64, u32), EncodingError>>,
+    ) -> Result<Self, EncodingError> {
+        let mut mantissas = Vec::with_capacity(encoded.len());
+        for (position, mantissa) in encoded.enumerate() {
+            let (negative, magnitude, shift) = mantissa?;
             let got = Bound::scaled(magnitude.into(), shift);
             if got.bits() > 63 {
                 return Err(EncodingError::Value { position, got, limit: Bound::new(i64::MAX as u64) });
@@ -49,7 +59,7 @@ impl Weights {
             mantissas.push(if negative { -magnitude } else { magnitude });
         }
         let (exponent, scale) = (encoding.exponent(), encoding.scale());
-        Ok(Self { values: mantissas, exponent, scale, shape: values.shape().to_vec() })
+        Ok(Self { values: mantissas, exponent, scale, shape: shape.to_vec() })
     }
 
     /// The mantissas, row-major.

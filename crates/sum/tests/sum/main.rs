@@ -4,5 +4,6 @@ mod evaluate;
 mod files;
 mod golden;
 mod known_answers;
+mod numbers;
 mod phe_roundtrip;
 mod scheme;

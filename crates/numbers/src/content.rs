@@ -1,0 +1,185 @@
+//! What was read: numbers, where each of them stands, and what a float doesn't hold of them.
+
+use crate::Values;
+use crate::error::shown;
+
+/// Numbers that were read, and what is known of them besides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content {
+    /// What they are called in messages.
+    pub origin: String,
+    /// The numbers.
+    pub values: Values,
+    /// The names of columns, where a first line was taken for such without being asked for.
+    pub names: Option<Vec<String>>,
+    /// Whether every line may be one number with separators of thousands: all cells but the first have three digits.
+    pub separated: bool,
+    pub(crate) exact: Exact,
+    pub(crate) places: Places,
+}
+
+impl Content {
+    /// Numbers that stand in no file.
+    #[must_use]
+    pub fn new(origin: impl Into<String>, values: Values) -> Self {
+        let places = Places::Elements(values.shape().to_vec());
+        let exact = Exact::default();
+        Self { origin: origin.into(), values, names: None, separated: false, exact, places }
+    }
+
+    /// The numbers in another shape of as many: each stands where it stood.
+    #[must_use]
+    pub fn shaped(self, shape: impl FnOnce(Values) -> Values) -> Self {
+        Self { values: shape(self.values), ..self }
+    }
+
+    /// Where in its source a number stands, counted in C order: a line and a column, a row and a column, or an element.
+    #[must_use]
+    pub fn place(&self, position: usize) -> String {
+        match &self.places {
+            Places::Lines { first, columns } => {
+                let (column, name) = &columns[position % columns.len()];
+                line_place(first + (position / columns.len()) as u64, *column, name)
+            }
+            Places::Rows(columns) => {
+                row_place((position / columns.len()) as u64, &columns[position % columns.len()])
+            }
+            Places::Elements(shape) => {
+                let (mut index, mut rest) = (vec![0; shape.len()], position);
+                for (at, axis) in index.iter_mut().zip(shape).rev() {
+                    (*at, rest) = (rest % axis, rest / axis);
+                }
+                format!("element {index:?}")
+            }
+        }
+    }
+
+    /// A float that no magnitude of floats is over as it was written: the largest, or the next; 0 where there is none.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        let largest =
+            self.values.as_float().map_or(0.0, |array| array.iter().fold(0.0f64, |m, v| m.max(v.abs())));
+        if self.exact.units.is_empty() { largest } else { largest.next_up() }
+    }
+
+    /// Numbers that were written with more digits than their floats have, each with its position: the integers nearest to
+    /// them times 10^`decimals`. None but where the source was [told](crate::Source::with_decimals) to look at so many.
+    #[must_use]
+    pub fn exact(&self, decimals: u32) -> &[(usize, i64)] {
+        if self.exact.decimals == Some(decimals) { &self.exact.units } else { &[] }
+    }
+}
+
+/// Where numbers stand.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Places {
+    /// On lines, the first of which is given, counted from 1; each column has its position and maybe a name.
+    Lines { first: u64, columns: Vec<(usize, String)> },
+    /// In rows, the columns of which have names.
+    #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "Parquet alone has such"))]
+    Rows(Vec<String>),
+    /// In an array of this shape.
+    Elements(Vec<usize>),
+}
+
+pub(crate) fn line_place(line: u64, column: usize, name: &str) -> String {
+    let place = format!("line {line}, column {}", column + 1);
+    if name.is_empty() { place } else { format!("{place} ({})", shown(name)) }
+}
+
+/// Rows are counted from 1.
+pub(crate) fn row_place(row: u64, name: &str) -> String {
+    format!("row {}, column {}", row + 1, shown(name))
+}
+
+/// Decimals with more digits than their floats have.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Exact {
+    decimals: Option<u32>,
+    units: Vec<(usize, i64)>,
+}
+
+/// Floats up to this are off by less than an eighth.
+const FINE: f64 = (1u64 << 51) as f64;
+
+impl Exact {
+    pub(crate) fn new(decimals: Option<u32>) -> Self {
+        Self { decimals, units: Vec::new() }
+    }
+
+    /// Keeps the number at a position, if it is another than its float to so many decimals.
+    pub(crate) fn look(&mut self, position: usize, value: f64, text: &[u8]) {
+        let Some(decimals) = self.decimals else { return };
+        // Off by little, a float is rounded to what its decimal is; but for ties, both sides of which are as near.
+        if value.abs() * 10f64.powi(decimals as i32) < FINE {
+            return;
+        }
+        let units = |text: &str| units(text, decimals);
+        let exact = str::from_utf8(text.trim_ascii()).ok().and_then(units);
+        // A float above 2^51 / 10^19 ends before its 70th decimal.
+        let rounded = units(&format!("{value:.70}"));
+        self.units.extend(exact.filter(|exact| Some(*exact) != rounded).map(|exact| (position, exact)));
+    }
+}
+
+/// A decimal, as a float is written, times 10^`decimals`, rounded half to even; none where that is over 63 bits.
+fn units(text: &str, decimals: u32) -> Option<i64> {
+    let (text, exponent) = match text.split_once(['e', 'E']) {
+        Some((text, exponent)) => (text, exponent.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let (negative, text) = (text.starts_with('-'), text.trim_start_matches(['-', '+']));
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = || whole.bytes().chain(part.bytes());
+    let point = (whole.len() as i64).checked_add(exponent)?.checked_add(decimals.into())?;
+    let mut value = 0i64;
+    let mut put = |digit: u8| {
+        value = value.checked_mul(10)?.checked_add(i64::from(char::from(digit).to_digit(10)?))?;
+        Some(())
+    };
+    let kept = usize::try_from(point).unwrap_or(0);
+    digits().take(kept).try_for_each(&mut put)?;
+    // Noughts that were not written; after nineteen there is no room but for none.
+    (digits().count()..kept).take(20).try_for_each(|_| put(b'0'))?;
+    let mut cut = digits().skip(kept);
+    let up = match cut.next().filter(|_| point >= 0) {
+        Some(b'5') => cut.any(|digit| digit != b'0') || value % 2 == 1,
+        digit => digit.is_some_and(|digit| digit > b'5'),
+    };
+    let value = value.checked_add(i64::from(up))?;
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_read_in_units_half_to_even() {
+        for (text, decimals, want) in [
+            ("70368744177664.07", 2, Some(7036874417766407)),
+            ("-70368744177664.07", 2, Some(-7036874417766407)),
+            ("+9007199254740993.0", 0, Some(9007199254740993)),
+            ("0.125", 2, Some(12)),
+            ("0.135", 2, Some(14)),
+            ("0.1250000001", 2, Some(13)),
+            ("9.5", 0, Some(10)),
+            (".5", 0, Some(0)),
+            ("1.5", 0, Some(2)),
+            ("7.", 1, Some(70)),
+            ("1.25e3", 0, Some(1250)),
+            ("125E-4", 2, Some(1)),
+            ("96e-2", 0, Some(1)),
+            ("96e-3", 0, Some(0)),
+            ("0e9999", 0, Some(0)),
+            ("9223372036854775807", 0, Some(i64::MAX)),
+            ("9223372036854775807.4", 0, Some(i64::MAX)),
+            ("9223372036854775807.5", 0, None),
+            ("92233720368547758.08", 2, None),
+            ("1e300", 0, None),
+            ("1e99999999999999999999", 0, None),
+        ] {
+            assert_eq!(units(text, decimals), want, "{text}");
+        }
+    }
+}

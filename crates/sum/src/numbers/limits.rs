@@ -1,0 +1,91 @@
+//! What is said of numbers that are over what was declared, or below what is kept.
+
+use blindcore_numbers::{Content, Values};
+use ndarray::ArrayD;
+
+use super::NumbersError;
+use crate::encoding::{BASE_LOG2, Bound, Encoding, EncodingError};
+
+/// An error of the encoding of what was read, in the person's words: where the number stands, and the option that helps.
+pub(super) fn refused(content: &Content, encoding: Encoding, error: EncodingError) -> NumbersError {
+    let origin = content.origin.clone();
+    let EncodingError::Value { position, limit, .. } = error else {
+        return NumbersError::In { origin, error };
+    };
+    let place = content.place(position);
+    let (over, remedy) = match &content.values {
+        Values::Int(array) => integer(array, position, encoding.bound().bits(), limit),
+        Values::Float(_) => {
+            let over = format!(
+                "{} is over the declared magnitude of {}",
+                written(content, encoding, position),
+                short(in_units(limit, encoding))
+            );
+            (over, format!("--magnitude {}", round_up(content.largest())))
+        }
+    };
+    NumbersError::Over { place, origin, over, remedy }
+}
+
+fn integer(array: &ArrayD<i64>, position: usize, bits: u32, limit: Bound) -> (String, String) {
+    let value = array.iter().nth(position).copied().unwrap_or_default();
+    let (word, sign) = if value < 0 { ("below", "-") } else { ("over", "") };
+    let power = bits.saturating_sub(1);
+    let over = format!(
+        "{value} is {word} the declared {sign}{} of --bits {bits} (-2^{power} to 2^{power} - 1)",
+        limit.parts().0
+    );
+    let length = |v: &i64| 65 - (if *v < 0 { !v } else { *v }).leading_zeros();
+    (over, format!("--bits {}", array.iter().map(length).max().unwrap_or(64)))
+}
+
+/// A float as it may have been written.
+pub(super) fn written(content: &Content, encoding: Encoding, position: usize) -> String {
+    let exact = content.exact(encoding.scale());
+    if let Ok(at) = exact.binary_search_by_key(&position, |(position, _)| *position) {
+        let (units, places) = (exact[at].1, encoding.scale() as usize);
+        let digits = format!("{:0>width$}", units.unsigned_abs(), width = places + 1);
+        let (whole, part) = digits.split_at(digits.len() - places);
+        let dot = if part.is_empty() { "" } else { "." };
+        return format!("{}{whole}{dot}{part}", if units < 0 { "-" } else { "" });
+    }
+    let value = content.values.as_float().and_then(|array| array.iter().nth(position));
+    short(value.copied().unwrap_or_default())
+}
+
+/// The shorter of a float's two forms.
+fn short(value: f64) -> String {
+    let (plain, power) = (value.to_string(), format!("{value:e}"));
+    if plain.len() > 8 && power.len() < plain.len() { power } else { plain }
+}
+
+fn in_units(bound: Bound, encoding: Encoding) -> f64 {
+    let (top, shift) = bound.parts();
+    let power = shift as i32 + BASE_LOG2 * encoding.exponent();
+    top as f64 * 2f64.powi(power) / 10f64.powi(encoding.scale() as i32)
+}
+
+/// The least number of one digit that is not below a magnitude.
+fn round_up(magnitude: f64) -> String {
+    let text = format!("{magnitude:e}");
+    let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+    let (first, power) = (digits.chars().next().and_then(|c| c.to_digit(10)), power.parse::<i32>());
+    let (Some(first), Ok(power)) = (first, power) else { return text };
+    let up = match first + u32::from(digits.len() > 1) {
+        10 => format!("1e{}", power + 1),
+        digit => format!("{digit}e{power}"),
+    };
+    if up.parse().is_ok_and(f64::is_finite) { up } else { text }
+}
+
+/// Says how many numbers are so small that they count as 0.
+pub(super) fn say_lost(content: &Content, encoding: Encoding, what: &str, say: &mut dyn FnMut(String)) {
+    let Values::Float(array) = &content.values else { return };
+    let lost = array.iter().filter(|value| encoding.loses(**value)).count();
+    if lost > 0 {
+        let (all, origin) = (array.len(), &content.origin);
+        say(format!(
+            "note: {lost} of {all} {what} of {origin} are so small that they count as 0; a smaller --precision keeps them"
+        ));
+    }
+}

@@ -1,0 +1,205 @@
+//! Numbers of files, encrypted and decrypted: exact decimals at both ends, and what is said of those that don't fit.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_numbers::{Content, Format, Source};
+use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::evaluate::{Evaluator, Weights};
+use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
+use blindcore_sum::packing::Packing;
+use blindcore_sum::scheme::Decryptor;
+
+struct Party {
+    evaluator: Evaluator,
+    decryptor: Decryptor,
+}
+
+static PARTY: LazyLock<Party> = LazyLock::new(|| {
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let key = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap();
+    let evaluator = Evaluator::new(key.public(), &device).unwrap();
+    Party { evaluator, decryptor: Decryptor::new(&key, &device).unwrap() }
+});
+
+fn decrypted(ciphertexts: &Ciphertexts) -> Results {
+    let numbers = ciphertexts.numbers(PARTY.evaluator.encryptor()).unwrap();
+    numbers::decode(&Plaintexts::decrypt(&PARTY.decryptor, &numbers, ciphertexts.form()).unwrap()).unwrap()
+}
+
+fn floats(values: &[f64], encoding: Encoding) -> Ciphertexts {
+    let plaintexts = Plaintexts::floats(PARTY.evaluator.key(), values, encoding).unwrap();
+    Ciphertexts::encrypt(PARTY.evaluator.encryptor(), &plaintexts).unwrap()
+}
+
+fn csv(results: &Results) -> String {
+    String::from_utf8(results.to_csv().unwrap()).unwrap()
+}
+
+/// What the ciphertext has comes out, also where it has more digits than a float.
+#[test]
+fn decimals_of_many_digits_come_out_whole() {
+    let cents = |magnitude| Encoding::decimal(0.01, magnitude).unwrap();
+    let few = floats(&[999999999.99, 0.02, -0.5], cents(1e9));
+    let many = PARTY.evaluator.dot(&few, &Weights::integers(&[100001, 0, 0])).unwrap();
+    let [many, few] = [many, few].map(|batch| decrypted(&batch));
+    assert_eq!(csv(&many), "100000999998999.99\n");
+    assert_eq!(many.to_json(), serde_json::json!(["100000999998999.99"]));
+    assert!(many.clone().scaled(2).is_err(), "no integer");
+    // Those that a float is are floats as before.
+    assert_eq!(few.to_json(), serde_json::json!([999999999.99, 0.02, -0.5]));
+    // One that is whole is told from an integer, and its neighbours stay as they are printed.
+    let half = floats(&[9007199254740992.0, 2.0, 1e-2], cents(1e16));
+    let other = floats(&[1.0, 0.0, 0.0], cents(1e16));
+    let mixed = decrypted(&PARTY.evaluator.add(&half, &other).unwrap());
+    assert_eq!(csv(&mixed), "9007199254740993.0\n2.0\n0.01\n");
+    // What NPY can't hold is said.
+    let results = Decrypted { results: mixed, rounded: false };
+    assert!(results.note(Path::new("x.npy")).unwrap().contains("nearest floats"));
+    assert_eq!(["x.csv", "-"].map(|out| results.note(Path::new(out))), [None, None]);
+}
+
+/// What text holds as the command reads it, with what is said of it.
+fn read(text: &str, declared: Declared) -> (Content, Vec<String>) {
+    let source = Source::bytes(Format::Csv, text.to_owned()).with_decimals(declared.decimals());
+    let mut said = Vec::new();
+    let content = numbers::read(&source, &mut |note| said.push(note)).unwrap();
+    (content, said)
+}
+
+fn encrypted(
+    content: &Content,
+    declared: Declared,
+    packing: Option<Packing>,
+) -> Result<(Ciphertexts, Vec<String>), NumbersError> {
+    let (encoding, _) = declared.encoding(&content.values).unwrap();
+    let mut said = Vec::new();
+    let mut say = |note| said.push(note);
+    let ciphertexts = numbers::encrypt(&PARTY.evaluator, content, encoding, packing, &mut say, &mut ())?;
+    Ok((ciphertexts, said))
+}
+
+/// What is written goes in, also where it has more digits than a float.
+#[test]
+fn decimals_of_many_digits_go_in_whole() {
+    let cents = Declared { precision: Some(0.01), magnitude: Some(1e15), ..Declared::default() };
+    let (column, matrix) =
+        ("70368744177664.07\n-70368744177664.07\n0.1\n", "0.5,70368744177664.07\n-70368744177664.07,2.0\n");
+    let units = Declared { precision: Some(1.0), magnitude: Some(1e16), ..cents };
+    for (text, declared, want) in [
+        (column, cents, column),
+        (matrix, cents, matrix),
+        ("9007199254740993.0\n", units, "9007199254740993\n"),
+    ] {
+        let (content, _) = read(text, declared);
+        let packing = Packing::new(512, 64, 4).unwrap();
+        for packing in [None, Some(packing)] {
+            let (ciphertexts, said) = encrypted(&content, declared, packing).unwrap();
+            assert_eq!((csv(&decrypted(&ciphertexts)).as_str(), said.len()), (want, 0));
+        }
+    }
+    // Half to even where there are more decimals than are kept, on the digits that were written.
+    let (content, _) = read("70368744177664.075\n70368744177664.0650000000001\n", cents);
+    let (ciphertexts, _) = encrypted(&content, cents, None).unwrap();
+    assert_eq!(csv(&decrypted(&ciphertexts)), "70368744177664.08\n70368744177664.07\n");
+    // Weights that are rounded to cents are those that were written, too.
+    let folder = std::env::temp_dir().join(format!("blindcore-weights-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("w.csv");
+    std::fs::write(&file, "70368744177664.07\n-0.25\n").unwrap();
+    let weights =
+        numbers::read_weights(file.to_str().unwrap(), Some(0.01), false, &mut |note| panic!("{note}"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(weights.unwrap().values(), [7036874417766407, -25]);
+}
+
+/// The line, the column, the number as it was written, and the option that helps.
+#[test]
+fn numbers_over_what_was_declared_are_named_with_the_option_that_helps() {
+    let plain = Declared::default();
+    let bits = |bits| Declared { bits: Some(bits), ..plain };
+    let many: String =
+        (0..5000).map(|i| if i == 4999 { "9999999999\n".into() } else { format!("{i}\n") }).collect();
+    let cents = Declared { precision: Some(0.01), magnitude: Some(70368744177664.0), ..plain };
+    let packing = |bits| Packing::new(512, bits, 4).unwrap();
+    for (text, declared, packing, want) in [
+        (
+            "1.5\n2e9\n",
+            plain,
+            None,
+            "line 2, column 1 of the input: 2e9 is over the declared magnitude of 1e9; say --magnitude 2e9",
+        ),
+        (
+            "a,b\n1.5,-1234567890.5\n2,3\n",
+            plain,
+            None,
+            "line 2, column 2 (\"b\") of the input: -1234567890.5 is over the declared magnitude of 1e9; say --magnitude 2e9",
+        ),
+        (
+            "1.5\n70368744177664.07\n",
+            cents,
+            None,
+            "line 2, column 1 of the input: 70368744177664.07 is over the declared magnitude of 70368744177664; say --magnitude 8e13",
+        ),
+        (
+            many.as_str(),
+            plain,
+            None,
+            "line 5000, column 1 of the input: 9999999999 is over the declared 2147483647 of --bits 32 (-2^31 to 2^31 - 1); \
+             say --bits 35",
+        ),
+        (
+            "1,2\n3,-129\n4,127\n",
+            bits(8),
+            Some(packing(20)),
+            "line 2, column 2 of the input: -129 is below the declared -128 of --bits 8 (-2^7 to 2^7 - 1); say --bits 9",
+        ),
+        ("9223372036854775807\n", bits(8), None, "say --bits 64"),
+    ] {
+        let (content, _) = read(text, declared);
+        let error = encrypted(&content, declared, packing).err().unwrap().to_string();
+        assert!(error.contains(want), "{error}");
+        // The option that is named does help.
+        let option: Vec<&str> = error.rsplit_once("say --").unwrap().1.split(' ').collect();
+        let declared = match option[..] {
+            ["bits", bits] => Declared { bits: Some(bits.parse().unwrap()), ..declared },
+            ["magnitude", most] => Declared { magnitude: Some(most.parse().unwrap()), ..declared },
+            _ => panic!("{error}"),
+        };
+        let back = encrypted(&read(text, declared).0, declared, packing);
+        assert!(back.is_ok(), "{:?}", back.err());
+    }
+    let content = Content::new("x.npy", ndarray::array![[0.0, 1.0], [2.0, 3e9]].into_dyn().into());
+    let error = encrypted(&content, plain, None).err().unwrap().to_string();
+    assert!(error.starts_with("element [1, 1] of x.npy: 3e9 is over"), "{error}");
+}
+
+#[test]
+fn what_is_not_kept_or_not_meant_is_said() {
+    let plain = Declared::default();
+    let (content, said) = read("1e-10\n2.5e-10\n0.0\n1.0\n", plain);
+    assert!(said.is_empty());
+    let (_, said) = encrypted(&content, plain, None).unwrap();
+    assert_eq!(
+        said,
+        [
+            "note: 2 of 4 numbers of the input are so small that they count as 0; a smaller --precision keeps them"
+        ]
+    );
+    let (content, said) = read("1,234\n5,678\n", plain);
+    assert_eq!(content.values.shape(), [2, 2]);
+    assert!(said[0].contains("read as 2 numbers") && said[0].contains("write 1234"), "{said:?}");
+    for text in ["1,234\n5,67\n", "1,234\n5000,678\n", "a,b\n1,234\n", "1,\"234\"\n", "123\n"] {
+        let said = read(text, plain).1;
+        assert!(!said.iter().any(|note| note.contains("1234")), "{text}: {said:?}");
+    }
+    // A precision says nothing for weights that are integers.
+    let weights = Content::new("w", ndarray::array![1i64, 2].into_dyn().into());
+    let error = numbers::weights(&weights, Some(100.0), false, &mut |_| ()).err().unwrap().to_string();
+    assert!(error.contains("integers") && error.contains("--precision"), "{error}");
+    let none = Content::new("e.npy", ndarray::Array1::<i64>::zeros(0).into_dyn().into());
+    assert!(encrypted(&none, plain, None).err().unwrap().to_string().contains("e.npy holds no numbers"));
+}
