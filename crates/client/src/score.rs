@@ -5,11 +5,13 @@ use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::file;
+use blindcore_sum::encoding::Form;
+use blindcore_sum::file::{self, Header};
 use blindcore_sum::scheme::Encryptor;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Body;
 use hyper::client::conn::http1;
 use tokio::time::timeout;
 
@@ -17,8 +19,12 @@ use crate::Options;
 use crate::connection::{parse, without_user};
 use crate::connector::{Connector, SPEAKS_TLS, unreachable};
 
-/// The most bytes in an answer.
-const ANSWER_BYTES: usize = 1 << 30;
+/// Scores of a row, at most: what a server may make a client hold and decrypt.
+const MAX_OUTPUTS: usize = 4096;
+/// The most bytes in an answer, however many rows were sent.
+const MAX_BYTES: usize = 1 << 30;
+/// The most bytes in a refusal.
+const REFUSAL_BYTES: usize = 16 << 10;
 
 /// Why there are no scores.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +87,17 @@ pub enum ScoreError {
         /// The rows that were sent.
         rows: usize,
     },
+    /// The answer is longer than the scores of any model that is taken.
+    #[error(
+        "the server's answer is over the {limit} bytes that {MAX_OUTPUTS} scores for each of {rows} rows take; send fewer rows, \
+         or ask for a model of fewer outputs"
+    )]
+    Long {
+        /// The limit in bytes.
+        limit: usize,
+        /// The rows that were sent.
+        rows: usize,
+    },
 }
 
 /// Scores and what they cost on the wire.
@@ -136,24 +153,34 @@ impl ScoreClient {
         encryptor: &Encryptor,
     ) -> Result<Scored, ScoreError> {
         let answer = |e: file::FileError| ScoreError::Answer(Box::new(e));
+        // A score or several for each vector along the last axis.
+        let form = rows.form();
+        let lead = form.shape.split_last().map_or(&[][..], |(_, lead)| lead);
+        let count: usize = lead.iter().product();
+        let limit = answer_bytes(rows, encryptor, lead);
         let file = file::write(Vec::new(), rows, encryptor).map_err(answer)?;
         let body = blindcore_wire::score::encode(&encryptor.public().to_bytes(), &file);
         let sent = body.len();
         let after = self.options.request_timeout;
-        let asked = timeout(after, self.ask(model, body)).await;
+        let asked = timeout(after, self.ask(model, body, limit)).await;
         let bytes = asked.map_err(|_| ScoreError::Timeout { after })??;
+        let bytes = bytes.ok_or(ScoreError::Long { limit, rows: count })?;
         let reader = file::Reader::new(&bytes[..], Some(bytes.len() as u64)).map_err(answer)?;
-        let (form, shape) = (&reader.header().form, &rows.form().shape);
-        let count: usize = shape[..shape.len().saturating_sub(1)].iter().product();
-        if form.packed.is_some() || count == 0 || !form.len().is_multiple_of(count) {
-            return Err(ScoreError::Shape { shape: form.shape.clone(), rows: count });
+        let got = &reader.header().form;
+        let fits = match got.shape.strip_prefix(lead) {
+            Some([]) => !lead.is_empty(),
+            Some([outputs]) => (1..=MAX_OUTPUTS).contains(outputs),
+            _ => false,
+        };
+        if !fits || count == 0 || got.packed.is_some() {
+            return Err(ScoreError::Shape { shape: got.shape.clone(), rows: count });
         }
         let scores = reader.read_all(encryptor).map_err(answer)?;
         Ok(Scored { scores, sent, received: bytes.len() })
     }
 
-    /// One request, on a connection of its own.
-    async fn ask(&self, model: &str, body: Vec<u8>) -> Result<Bytes, ScoreError> {
+    /// One request, on a connection of its own; none if its answer is over `limit` bytes.
+    async fn ask(&self, model: &str, body: Vec<u8>, limit: usize) -> Result<Option<Bytes>, ScoreError> {
         let said = self.connector.said();
         let broken = |e: Box<dyn std::error::Error + Send + Sync>| {
             if said.get() == Some(SPEAKS_TLS) {
@@ -181,16 +208,37 @@ impl ScoreClient {
         let connection = tokio::spawn(connection);
         let response = sender.send_request(request).await.map_err(|e| broken(e.into()))?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
-        let body = body.map_err(broken)?.to_bytes();
+        let limit = if status.is_success() { limit } else { REFUSAL_BYTES };
+        // What says that it is too long is not read at all.
+        let long = response.body().size_hint().lower() > limit as u64;
+        let body = if long { None } else { Some(Limited::new(response.into_body(), limit).collect().await) };
         connection.abort();
+        let body = match body.transpose() {
+            Ok(body) => body.map(|body| body.to_bytes()),
+            Err(error) if error.is::<LengthLimitError>() => None,
+            Err(error) => return Err(broken(error)),
+        };
         if status.is_success() {
             return Ok(body);
         }
-        let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let said: serde_json::Value = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
         let why = said["error"].as_str().unwrap_or("it does not say why").to_owned();
         Err(ScoreError::Refused { status: status.as_u16(), why })
     }
+}
+
+/// The most bytes of an answer: a file of [`MAX_OUTPUTS`] scores for each row.
+fn answer_bytes(rows: &Ciphertexts, encryptor: &Encryptor, lead: &[usize]) -> usize {
+    let key = encryptor.public();
+    let shape = lead.iter().copied().chain([MAX_OUTPUTS]).collect();
+    let form = Form { packed: None, shape, ..rows.form().clone() };
+    let header = Header { key: key.id(), key_bits: key.bits(), form };
+    header
+        .file_bytes()
+        .ok()
+        .and_then(|bytes| usize::try_from(bytes).ok())
+        .unwrap_or(usize::MAX)
+        .min(MAX_BYTES)
 }
 
 /// A byte of a path, escaped unless it is plain.

@@ -15,7 +15,7 @@ use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::file;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -247,4 +247,78 @@ async fn refusals_are_json_with_a_reason() {
         assert!(answer.contains(&format!("\"reason\":\"{reason}\"")), "{line}: {answer}");
     }
     assert_eq!(service.stop().await, 0);
+}
+
+/// A server that gives everyone who asks the next of these answers, as they are, and then hangs up.
+async fn answering(answers: Vec<Vec<u8>>) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        for answer in answers {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let (mut asked, mut part) = (Vec::new(), [0; 4096]);
+            let length = |asked: &[u8]| {
+                let head = asked.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+                let text = String::from_utf8_lossy(&asked[..head]).to_lowercase();
+                let length = text.split_once("content-length: ")?.1.split_once('\r')?.0.parse::<usize>();
+                Some(head + length.unwrap())
+            };
+            while length(&asked).is_none_or(|length| asked.len() < length) {
+                match socket.read(&mut part).await {
+                    Ok(got) if got > 0 => asked.extend_from_slice(&part[..got]),
+                    _ => break,
+                }
+            }
+            // The client may have hung up by then.
+            let _ = socket.write_all(&answer).await;
+        }
+    });
+    address
+}
+
+/// A score or several for each row, and no more than a model may have; what is longer is not read.
+#[tokio::test]
+async fn scores_are_for_the_rows_that_were_sent() {
+    let rows = Rows::new(2);
+    let encryptor = rows.evaluator.encryptor();
+    let reply = |head: &str, body: &[u8]| [format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat();
+    let one = rows.rows.clone().reshape(&[2]).unwrap();
+    let of = |count: usize, shape: &[usize]| {
+        let positions: Vec<usize> = (0..count).map(|i| i % 2).collect();
+        let scores = one.select(0, &positions).unwrap().reshape(shape).unwrap();
+        let file = file::write(Vec::new(), &scores, encryptor).unwrap();
+        reply(&format!("200 OK\r\nContent-Length: {}", file.len()), &file)
+    };
+    // A gigabyte in pieces, of which no more comes than is read.
+    let endless = reply("200 OK\r\nTransfer-Encoding: chunked", b"10000\r\n");
+    let endless = [endless, [vec![b'7'; 0x10000], b"\r\n10000\r\n".to_vec()].concat().repeat(40)].concat();
+    let why = "x".repeat(1 << 20);
+    let refusal = format!("{{\"error\":\"{why}\"}}");
+    let refusal = reply(&format!("422 X\r\nContent-Length: {}", refusal.len()), refusal.as_bytes());
+    let small = reply("422 X\r\nContent-Length: 22", b"{\"error\":\"no such row\"}");
+    let answers = [
+        (of(2, &[2]), Ok(vec![2])),
+        (of(6, &[2, 3]), Ok(vec![2, 3])),
+        (of(0, &[0]), Err("shape [0] for 2 rows")),
+        (of(0, &[2, 0]), Err("shape [2, 0] for 2 rows")),
+        (of(4, &[4]), Err("shape [4] for 2 rows")),
+        (of(6, &[3, 2]), Err("shape [3, 2] for 2 rows")),
+        (of(2, &[1, 1, 1, 1, 1, 1, 1, 2]), Err("shape [1, 1, 1, 1, 1, 1, 1, 2] for 2 rows")),
+        (of(4, &[2, 2, 1]), Err("shape [2, 2, 1] for 2 rows")),
+        (reply("200 OK\r\nContent-Length: 999999999999", b""), Err("4096 scores for each of 2 rows")),
+        (endless, Err("4096 scores for each of 2 rows")),
+        (refusal, Err("it does not say why")),
+        (small, Err("no such row")),
+    ];
+    let (answers, wants): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
+    let address = answering(answers).await;
+    let client = ScoreClient::new(&format!("http://{address}"), Options::default()).unwrap();
+    for want in wants {
+        let scored = client.score("m", &rows.rows, encryptor).await;
+        match (scored.map(|scored| scored.scores.shape().to_vec()).map_err(|e| e.to_string()), want) {
+            (Ok(shape), Ok(want)) => assert_eq!(shape, want),
+            (Err(error), Err(words)) => assert!(error.contains(words), "{error:.300}"),
+            (got, want) => panic!("{got:?} where {want:?} is right"),
+        }
+    }
 }
