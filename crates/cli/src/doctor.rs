@@ -11,12 +11,15 @@ use crate::{Outcome, device, get, output, serve};
 pub(crate) fn run(config: Result<Config, config::SettingsError>, args: &Doctor) -> anyhow::Result<Outcome> {
     let mut faults = Vec::new();
     let config = config.unwrap_or_else(|e| {
-        faults.push(format!("{:#}", anyhow::Error::from(e)));
+        faults.push(output::Fault::of(&e.into()).to_string());
         Config::default()
     });
     // What `serve` and lookups would refuse, by what they check themselves.
     let checks = [("serve", serve::check(&config)), ("get", get::check(&config))];
-    faults.extend(checks.into_iter().filter_map(|(what, done)| Some(format!("{what}: {:#}", done.err()?))));
+    let said = |e: &anyhow::Error| output::Fault::of(e).to_string();
+    faults.extend(
+        checks.into_iter().filter_map(|(what, done)| Some(format!("{what}: {}", said(&done.err()?)))),
+    );
     let outcome = if faults.is_empty() { Outcome::Done } else { Outcome::Faulty };
     let file = config.file.as_ref().map(|file| file.display().to_string());
     let chosen = device::open(&args.device, &config)?;

@@ -100,7 +100,7 @@ fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
 }
 
 const CLOSED: &str = "it closed the connection";
-const NOT_HTTP2: &str = "what answers there does not keep to HTTP/2";
+const NOT_HTTP2: &str = "what answers there does not keep to HTTP/2, as a blindcore server does";
 
 /// What an error of the system means of a connection.
 fn of_io(error: &io::Error) -> String {

@@ -116,7 +116,7 @@ impl Connector {
 pub(crate) const SPEAKS_TLS: &str = "what answers there speaks TLS, and was asked over http://";
 
 /// The same of a server of web pages.
-const SPEAKS_HTTP1: &str = "what answers there speaks HTTP/1.1 alone, and no gRPC";
+const SPEAKS_HTTP1: &str = "what answers there speaks HTTP/1.1 alone, as no blindcore server does";
 
 /// What the first bytes of an answer speak instead of HTTP/2, or of HTTP/1.1 where that is spoken (`web`): TLS, or HTTP/1.1,
 /// in which servers say that they speak TLS.

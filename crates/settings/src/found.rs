@@ -76,10 +76,11 @@ impl Config {
             ];
             let names: Vec<&str> = there.into_iter().flatten().collect();
             let note = (!names.is_empty()).then(|| {
+                let are = if names.len() == 1 { "is" } else { "are" };
                 let (names, file) = (names.join(" and "), file.display());
                 format!(
-                    "note: {names} of {file}, which lies in this folder, goes for the server that it names and is left aside for \
-                     yours; say so yourself, or --config {file} if that is yours"
+                    "note: {names} of {file} {are} left aside, because it lies in this folder and speaks for the server that it \
+                     names alone: say --config {file} if it is yours"
                 )
             });
             return Ok(Asked { note, ..Asked::default() });
@@ -167,7 +168,8 @@ mod tests {
             assert!(other.ca.is_none() && other.token_file.is_none() && !other.plain_text);
             let note = other.note.unwrap();
             assert!(
-                note.contains("ca and ") && note.contains("plain_text of /there/blindcore.toml"),
+                note.contains("ca and ")
+                    && note.contains("plain_text of /there/blindcore.toml are left aside"),
                 "{note}"
             );
             assert_eq!(note.contains("token_file"), !token);

@@ -145,6 +145,7 @@ fn doctor_names_what_is_wrong_with_settings() {
         let said = run(dir, &["doctor"]);
         assert_eq!(code(&said), 2, "{text}");
         let text = stdout(&said);
+        assert!(text.matches(words).count() <= 1, "it is said once: {text}");
         assert!(
             text.contains(words) && text.contains("would use") && !text.contains("hunter2"),
             "{words}: {text}"
