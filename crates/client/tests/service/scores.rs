@@ -295,7 +295,7 @@ async fn scores_are_for_the_rows_that_were_sent() {
     let why = "x".repeat(1 << 20);
     let refusal = format!("{{\"error\":\"{why}\"}}");
     let refusal = reply(&format!("422 X\r\nContent-Length: {}", refusal.len()), refusal.as_bytes());
-    let small = reply("422 X\r\nContent-Length: 22", b"{\"error\":\"no such row\"}");
+    let small = reply("422 X\r\nContent-Length: 23", b"{\"error\":\"no such row\"}");
     let answers = [
         (of(2, &[2]), Ok(vec![2])),
         (of(6, &[2, 3]), Ok(vec![2, 3])),
