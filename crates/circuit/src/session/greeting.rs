@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hello::{Hello, Key, check_supply, unexpected};
-use super::{Inputs, Role, SessionError, Setup};
+use super::{Check, Inputs, Learns, Role, SessionError, Setup};
 use crate::circuit::{Circuit, PortShape};
 
 /// Inputs that are named where many miss their owners.
@@ -98,6 +98,17 @@ impl<'a> Greeting<'a> {
         Ok(Self::new(hello, setup.circuit, party, true))
     }
 
+    /// For an owner of these inputs, which goes to one of both parties.
+    pub(super) fn of_owner(
+        circuit: &'a Circuit,
+        learns: Learns,
+        inputs: &Inputs,
+        party: Role,
+    ) -> Result<Self, SessionError> {
+        let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
+        Ok(Self::new(hello, circuit, Some(party), false))
+    }
+
     fn new(hello: Hello, circuit: &'a Circuit, party: Option<Role>, owners: bool) -> Self {
         let taken = vec![!owners; circuit.inputs().len()];
         Self {
@@ -172,7 +183,14 @@ impl<'a> Greeting<'a> {
     /// Gives a peer its place and a number. Says who it is, and who is still missing.
     fn take_place(&self, places: &mut Places, peer: &Hello) -> Result<(u64, String), SessionError> {
         let all = if places.party == Some(peer.role) {
-            if !self.owners {
+            if self.hello.role == Role::Owner {
+                // A party says which inputs have other owners by now.
+                let taken = |input: &usize| self.hello.supplies(*input) && peer.supplies(*input);
+                if let Some(input) = (0..self.circuit.inputs().len()).find(taken) {
+                    let name = self.circuit.inputs()[input].name.clone();
+                    return Err(SessionError::Supply { input, name, by: "another owner" });
+                }
+            } else if !self.owners {
                 check_supply(self.circuit, &self.hello, peer)?;
             }
             places.party = None;

@@ -242,16 +242,6 @@ impl Hello {
         Ok(peer)
     }
 
-    /// As [`exchange`](Self::exchange), of an owner with a party that has to play this role.
-    pub(super) fn exchange_with<C: Read + Write>(
-        &self,
-        channel: &mut C,
-        role: Role,
-    ) -> Result<Hello, SessionError> {
-        let peer = self.exchange(channel)?;
-        if peer.role == role { Ok(peer) } else { Err(unexpected(peer.role, role)) }
-    }
-
     /// Fails unless a peer says the same of what must be the same.
     pub(super) fn check(&self, peer: &Hello) -> Result<(), SessionError> {
         let differs = |what, theirs: &str, ours: &str, remedy| {

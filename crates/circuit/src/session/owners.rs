@@ -17,11 +17,10 @@ use std::time::Instant;
 use blindcore_accel::garble::Labels;
 use zeroize::Zeroizing;
 
-use super::greeting::{Arrivals, Greeting, Peer, waiting};
-use super::hello::Hello;
+use super::greeting::{Arrivals, Greeting, Peer, first, waiting};
 use super::message::{Message, flush, receive, receive_at_most, send};
-use super::two_party::{Garbler, outputs, tables};
-use super::{Check, Inputs, Learns, Outcome, Progress, Role, SessionError, Setup};
+use super::two_party::{Garbler, outputs, over, tables};
+use super::{Inputs, Learns, Outcome, Progress, Role, SessionError, Setup};
 use crate::circuit::Circuit;
 use crate::ot::proxy;
 
@@ -36,17 +35,24 @@ pub fn supply<C: Read + Write>(
     learns: Learns,
     inputs: &Inputs,
 ) -> Result<(), SessionError> {
+    supply_for(over(garbler), over(evaluator), circuit, learns, inputs)
+}
+
+/// As [`supply`], to the garbler and the evaluator to whom these arrivals lead.
+///
+/// # Errors
+/// As [`supply`], or one of them is not there.
+pub fn supply_for<C: Read + Write>(
+    garbler: impl Arrivals<C>,
+    evaluator: impl Arrivals<C>,
+    circuit: &Circuit,
+    learns: Learns,
+    inputs: &Inputs,
+) -> Result<(), SessionError> {
     let own = inputs.bits(circuit)?;
-    let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
-    for (channel, role) in [(&mut *garbler, Role::Garbler), (&mut *evaluator, Role::Evaluator)] {
-        let peer = hello.exchange_with(channel, role)?;
-        // A party says which inputs have other owners by now.
-        let taken = |input: &usize| inputs.has(*input) && peer.supplies(*input);
-        if let Some(input) = (0..circuit.inputs().len()).find(taken) {
-            let name = circuit.inputs()[input].name.clone();
-            return Err(SessionError::Supply { input, name, by: "another owner" });
-        }
-    }
+    let greeting = |role| Greeting::of_owner(circuit, learns, inputs, role);
+    let (garbler, _) = &mut first(&greeting(Role::Garbler)?, garbler)?;
+    let (evaluator, _) = &mut first(&greeting(Role::Evaluator)?, evaluator)?;
     let publication = receive_at_most(garbler, Message::Transfer, limit(0))?;
     let bits = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
     let chosen = proxy::choose(&publication, &bits)?;

@@ -88,7 +88,7 @@ pub fn garble_for<C: Read + Write>(
 }
 
 /// The one peer that is there already.
-fn over<'a, C: Read + Write>(channel: &'a mut C) -> impl Arrivals<&'a mut C> {
+pub(super) fn over<'a, C: Read + Write>(channel: &'a mut C) -> impl Arrivals<&'a mut C> {
     |greeting: &Greeting<'_>, take: &mut dyn FnMut(&'a mut C, Peer) -> ControlFlow<()>| {
         let peer = greeting.meet(channel)?;
         let _ = take(channel, peer);

@@ -171,9 +171,11 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
         let evaluator =
             args.evaluator.as_deref().context("an owner needs --evaluator, the evaluator's address")?;
         anyhow::ensure!(args.listen.is_none(), "an owner does not --listen; it connects to both others");
-        let mut garbler = peers.connect(garbler, args.peer_name.as_deref())?;
-        let mut evaluator = peers.connect(evaluator, args.evaluator_name.as_deref())?;
-        owners::supply(&mut garbler, &mut evaluator, &circuit, learns, &inputs)?;
+        let garbler = peers.door(None, Some(garbler), args.peer_name.as_deref(), false)?;
+        let evaluator = peers.door(None, Some(evaluator), args.evaluator_name.as_deref(), false)?;
+        let (mut still, mut quiet) = (|_: &str| {}, |_: &str| {});
+        let (garbler, evaluator) = (garbler.arrivals(&mut still), evaluator.arrivals(&mut quiet));
+        owners::supply_for(garbler, evaluator, &circuit, learns, &inputs)?;
         let text = "the inputs were taken, and the session ended well\n";
         let done = || output::json(&json!({"outputs": null, "role": "owner"}));
         return (if args.json { done() } else { output::print(text) }).map(|()| Outcome::Done);
