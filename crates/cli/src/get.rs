@@ -319,10 +319,7 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
     if let (Some(key), Some(_)) = (&record.key, asked.get("index")) {
         text += &format!("{title} is {}\n", output::printable(&key_json(key)));
     }
-    let width = record.values.iter().map(|(c, _)| c.chars().count()).max().unwrap_or(0);
-    for (column, value) in &record.values {
-        text += &format!("  {column:width$}  {}\n", output::printable(&value.to_json()));
-    }
+    text += &output::fields(record.values.iter().map(|(column, value)| (&**column, value.to_json())));
     if record.values.is_empty() {
         text += "  there\n";
     }

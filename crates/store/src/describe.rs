@@ -1,7 +1,7 @@
 //! What a database says of itself, for programs and for people.
 
 use blindcore_lookup::Params;
-use blindcore_units::bytes;
+use blindcore_units::{bytes, quoted, shown};
 use serde_json::json;
 
 use crate::manifest::{BatchesManifest, PartManifest, to_hex};
@@ -72,14 +72,14 @@ impl Stored {
             n => format!(", in up to {n} slots, each looked up on its own"),
         };
         let found = match (&manifest.key, &manifest.keys) {
-            (Some(key), Some(_)) => format!("by {key:?} or by row number"),
-            (Some(key), None) => format!("by {key:?}"),
+            (Some(key), Some(_)) => format!("by {} or by row number", quoted(key)),
+            (Some(key), None) => format!("by {}", quoted(key)),
             (None, _) => "by row number".into(),
         };
         let columns = if manifest.values.is_empty() {
             "nothing: membership alone".into()
         } else {
-            manifest.values.join(", ")
+            manifest.values.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
         };
         let mut text = format!(
             "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n  digest           {}\n",

@@ -125,6 +125,15 @@ pub fn printable(value: &serde_json::Value) -> String {
     }
 }
 
+/// Named values for a person, a line each: names aligned, and quoted where they would not be seen as they are.
+#[must_use]
+pub fn fields<'a>(values: impl Iterator<Item = (&'a str, serde_json::Value)>) -> String {
+    let values: Vec<(String, String)> =
+        values.map(|(name, value)| (blindcore_units::shown(name), printable(&value))).collect();
+    let width = values.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    values.iter().map(|(name, value)| format!("  {name:width$}  {value}\n")).collect()
+}
+
 /// Bytes in hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -135,7 +144,13 @@ pub fn hex(bytes: &[u8]) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::printable;
+    use super::{fields, printable};
+
+    #[test]
+    fn names_are_shown_as_values_are() {
+        let text = fields([("a\u{202e}b\u{2028}", json!(1)), ("c", json!("d"))].into_iter());
+        assert_eq!(text, "  \"a\\u{202e}b\\u{2028}\"  1\n  c                     d\n");
+    }
 
     #[test]
     fn no_two_values_look_alike() {
