@@ -72,7 +72,7 @@ pub(crate) fn parse_from<T: Into<OsString> + Clone>(
 
 /// Why a command line makes no sense.
 pub(crate) fn refused(wrong: &clap::Error) -> output::Fault {
-    output::usage(wrong, &output::help_of(&Args::command(), std::env::args_os().skip(1)))
+    output::usage(wrong, &Args::command(), &Vec::from_iter(std::env::args_os().skip(1)))
 }
 
 #[derive(Subcommand)]

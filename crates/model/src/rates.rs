@@ -210,7 +210,10 @@ impl Rates {
         struct Start {
             version: u32,
         }
-        let start: Start = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let start: Start = serde_json::from_str(text).map_err(|e| match e.classify() {
+            serde_json::error::Category::Data => e.to_string(),
+            _ => format!("it is not JSON, by line {}, column {}", e.line(), e.column()),
+        })?;
         if start.version != VERSION {
             return Err(format!(
                 "its version is {}, and this blindcore reads version {VERSION}",
@@ -267,6 +270,11 @@ pub(crate) mod tests {
             dense: Ingest { read: per(1e-6, 1e-9), fill: per(1e-6, 1e-9) },
             keyed: Ingest { read: per(2e-6, 1e-9), fill: per(2e-6, 1e-9) },
         }
+    }
+
+    #[test]
+    fn what_is_not_json_is_said_so() {
+        assert_eq!(Rates::parse("hello").unwrap_err(), "it is not JSON, by line 1, column 1");
     }
 
     #[test]

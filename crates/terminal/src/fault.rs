@@ -75,9 +75,70 @@ pub fn help_of(command: &clap::Command, args: impl Iterator<Item = OsString>) ->
     format!("{path} --help")
 }
 
-/// What is wrong with a command line, in one line; `help` is how help is asked for.
+/// The words of what reads numbers, whose expectations are named as types are, as a person says them.
+fn in_words(text: &str) -> String {
+    let words = [
+        ("invalid digit found in string", "it is not a whole number"),
+        ("cannot parse integer from empty string", "it is empty, and not a whole number"),
+        ("invalid float literal", "it is not a number"),
+        ("number too large to fit in target type", "it is too large"),
+        ("number too small to fit in target type", "it is too small"),
+    ];
+    let text = words.iter().fold(text.to_owned(), |text, (said, word)| text.replace(said, word));
+    // A range, as Rust writes it.
+    let range = text.rsplit_once(" is not in ").and_then(|(start, range)| {
+        let (least, most) = range.split_once("..=")?;
+        Some(format!("{start} is outside {} to {most}", if least.is_empty() { "0" } else { least }))
+    });
+    range.unwrap_or(text)
+}
+
+/// The command that `args` name, and those that lead to it.
+fn named<'a>(command: &'a clap::Command, args: &[OsString]) -> Vec<&'a clap::Command> {
+    let mut path = vec![command];
+    for arg in args {
+        path.extend(path[path.len() - 1].find_subcommand(arg));
+    }
+    path
+}
+
+/// The variable of the environment that a value came from: where an option has one and was not given.
+fn variable(option: &str, command: &clap::Command, args: &[OsString]) -> Option<String> {
+    let long = option.split([' ', '=']).next()?.strip_prefix("--")?;
+    let given = |arg: &OsString| {
+        let arg = arg.to_string_lossy();
+        arg.strip_prefix("--")
+            .and_then(|arg| arg.strip_prefix(long))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    let path = named(command, args);
+    let arg =
+        path.iter().flat_map(|command| command.get_arguments()).find(|arg| arg.get_long() == Some(long))?;
+    let name = arg.get_env()?;
+    (!args.iter().any(given) && std::env::var_os(name).is_some()).then(|| name.to_string_lossy().into_owned())
+}
+
+/// What is not UTF-8: an argument, or the variable of an option.
+fn not_text(command: &clap::Command, args: &[OsString]) -> Option<String> {
+    if let Some(arg) = args.iter().find(|arg| arg.to_str().is_none()) {
+        return Some(format!(
+            "the argument {} is not UTF-8",
+            blindcore_units::quoted(&arg.to_string_lossy())
+        ));
+    }
+    let names = named(command, args)
+        .into_iter()
+        .flat_map(|command| command.get_arguments())
+        .filter_map(|arg| arg.get_env());
+    let foreign =
+        |name: &&std::ffi::OsStr| std::env::var_os(name).is_some_and(|value| value.to_str().is_none());
+    names.into_iter().find(foreign).map(|name| format!("{} is not UTF-8", name.to_string_lossy()))
+}
+
+/// What is wrong with a command line, in one line: of `command`, called with `args`.
 #[must_use]
-pub fn usage(error: &clap::Error, help: &str) -> Fault {
+pub fn usage(error: &clap::Error, command: &clap::Command, args: &[OsString]) -> Fault {
+    let help = help_of(command, args.iter().cloned());
     let list = |kind| match error.get(kind) {
         Some(ContextValue::Strings(all)) => Some(all.join(", ")),
         Some(ContextValue::String(one)) => Some(one.clone()),
@@ -96,7 +157,15 @@ pub fn usage(error: &clap::Error, help: &str) -> Fault {
         }
     }
     tips.push(format!("for help: {help}"));
-    let what = missing.map_or_else(|| what.join(" "), |missing| format!("what is missing: {missing}"));
+    let what =
+        missing.map_or_else(|| in_words(&what.join(" ")), |missing| format!("what is missing: {missing}"));
+    let option = list(ContextKind::InvalidArg).unwrap_or_default();
+    let what = match variable(&option, command, args) {
+        Some(name) => what.replace(&format!("'{option}'"), &format!("{name} ({option})")),
+        None => what,
+    };
+    let foreign = (error.kind() == ErrorKind::InvalidUtf8).then(|| not_text(command, args)).flatten();
+    let what = foreign.unwrap_or(what);
     Fault {
         error: blindcore_units::one_line(&what),
         remedy: Some(blindcore_units::one_line(&tips.join("; "))),
@@ -127,14 +196,18 @@ mod tests {
     fn a_command_line_is_refused_in_one_line() {
         let make = Command::new("make")
             .arg(Arg::new("out").long("out").required(true))
-            .arg(Arg::new("n").long("number").value_parser(clap::value_parser!(u8)));
+            .arg(Arg::new("n").long("number").value_parser(clap::value_parser!(u8)))
+            .arg(Arg::new("wide").long("wide").value_parser(clap::value_parser!(usize)))
+            .arg(Arg::new("span").long("span").value_parser(clap::value_parser!(u64).range(1..=9)));
         let command = Command::new("tool").subcommand_required(true).subcommand(make);
+        // PATH is set wherever tests run.
+        let path = Arg::new("path").long("path").env("PATH").value_parser(clap::value_parser!(usize));
+        let command = command.subcommand(Command::new("way").arg(path));
         let said = |args: &[&str]| {
             let args: Vec<OsString> = args.iter().map(Into::into).collect();
-            let help = help_of(&command, args.iter().cloned());
-            let error =
-                command.clone().try_get_matches_from(["tool".into()].into_iter().chain(args)).unwrap_err();
-            usage(&error, &help).to_string()
+            let whole = ["tool".into()].into_iter().chain(args.iter().cloned());
+            let error = command.clone().try_get_matches_from(whole).unwrap_err();
+            usage(&error, &command, &args).to_string()
         };
         assert_eq!(said(&["make"]), "what is missing: --out <out>; for help: tool make --help");
         for (args, words) in [
@@ -142,6 +215,10 @@ mod tests {
                 &["make", "--outt", "x"][..],
                 &["'--outt'", "; a similar argument exists: '--out'; for help: tool make --help"][..],
             ),
+            (&["make", "--out", "o", "--span", "0"], &["--span", ": 0 is outside 1 to 9; for help"]),
+            (&["make", "--number", "x", "--out", "o"], &["--number", ": it is not a whole number; "]),
+            (&["make", "--out", "o", "--wide", "99999999999999999999"], &["--wide", ": it is too large; "]),
+            (&["way"], &["for PATH (--path <path>): it is not a whole number; "]),
             (&["make", "--number", "300"], &["'300'", "--number", "; for help: tool make --help"]),
             (&["mak"], &["'mak'", "'make'", "; for help: tool --help"]),
             (&[], &["subcommand", "; for help: tool --help"]),
