@@ -562,7 +562,7 @@ fn decode_all(
     match join(batches, Plaintexts::to_f64) {
         Ok(floats) => {
             let texts = join(batches, Plaintexts::to_texts)?;
-            let all = floats.iter().zip(&texts).all(|(float, text)| format!("{float:?}") == *text);
+            let all = floats.iter().zip(&texts).all(|(v, text)| format!("{v:?}") == *text);
             let nearest = array(shape, floats);
             Ok(if all {
                 Results::Values(Values::Float(nearest))

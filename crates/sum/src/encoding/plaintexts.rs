@@ -174,14 +174,14 @@ impl Plaintexts {
     pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(|position, negative, magnitude, unit| {
             let exact = || decimals(position, negative, magnitude, unit);
-            let Ok(value) = float(position, negative, magnitude, unit) else { return exact() };
-            let printed = format!("{value:?}");
+            let Ok(v) = float(position, negative, magnitude, unit) else { return exact() };
+            let printed = format!("{v:?}");
             if unit.1 == 0 {
                 return Ok(printed);
             }
             let exact = exact()?;
             // Without an exponent, as decimals are.
-            if value.to_string() == exact {
+            if v.to_string() == exact {
                 return Ok(printed);
             }
             Ok(if exact.contains('.') { exact } else { exact + ".0" })
