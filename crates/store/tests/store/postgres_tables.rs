@@ -16,7 +16,7 @@ pub(crate) fn followed(
              INSERT INTO feed VALUES ('a', 1, now()), ('b', 2, 'infinity'), ('c', 3, NULL);",
         )
         .unwrap();
-    for (column, unplaced) in [("xmin", 0), ("at", 2), ("n", 3)] {
+    for (column, unplaced) in [("xmin", 0), ("at", 2), ("n", 3), ("v", 0)] {
         let dir = tempfile::tempdir().unwrap();
         let device = Cpu::with_threads("cpu", 1).unwrap();
         let spec = url("table=feed");
