@@ -115,7 +115,8 @@ fn variable(option: &str, command: &clap::Command, args: &[OsString]) -> Option<
     let arg =
         path.iter().flat_map(|command| command.get_arguments()).find(|arg| arg.get_long() == Some(long))?;
     let name = arg.get_env()?;
-    (!args.iter().any(given) && std::env::var_os(name).is_some()).then(|| name.to_string_lossy().into_owned())
+    let set = || name.to_str().and_then(blindcore_units::variable).is_some();
+    (!args.iter().any(given) && set()).then(|| name.to_string_lossy().into_owned())
 }
 
 /// What is not UTF-8: an argument, or the variable of an option.
@@ -130,9 +131,11 @@ fn not_text(command: &clap::Command, args: &[OsString]) -> Option<String> {
         .into_iter()
         .flat_map(|command| command.get_arguments())
         .filter_map(|arg| arg.get_env());
-    let foreign =
-        |name: &&std::ffi::OsStr| std::env::var_os(name).is_some_and(|value| value.to_str().is_none());
-    names.into_iter().find(foreign).map(|name| format!("{} is not UTF-8", name.to_string_lossy()))
+    let foreign = |name: &std::ffi::OsStr| {
+        let name = name.to_str()?;
+        blindcore_units::text_variable(name).is_err().then(|| format!("{name} is not UTF-8"))
+    };
+    names.into_iter().find_map(foreign)
 }
 
 /// What is wrong with a command line, in one line: of `command`, called with `args`.
