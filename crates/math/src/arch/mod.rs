@@ -54,7 +54,7 @@ pub(crate) fn cut_digit(cut: &CutDigit, limbs: [&[u64]; 2], primes: &[Prime], ou
 /// Integers from shares, as [`Recombination`] has it: a share for each prime and integer.
 pub(crate) fn recombine(of: &Recombination, shares: &[u64], plus: u128, limbs: [&mut [u64]; 2]) {
     #[cfg(target_arch = "x86_64")]
-    if let (true, Some(token)) = (of.short, within(Level::Avx512, Ifma::new)) {
+    if let Some(token) = within(Level::Avx512, Ifma::new) {
         return avx512::recombination::recombine(token, of, shares, plus, limbs);
     }
     portable::digits::recombine(of, shares, plus, limbs);

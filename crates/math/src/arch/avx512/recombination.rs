@@ -6,22 +6,22 @@ use super::super::portable;
 use crate::Recombination;
 use crate::features::Ifma;
 
-/// Integers from shares below 2^52.
-pub(crate) fn recombine(token: Ifma, of: &Recombination, shares: &[u64], plus: u128, limbs: [&mut [u64]; 2]) {
-    assert!(of.short && shares.len() == of.counts.len() * limbs[0].len() && limbs[0].len() == limbs[1].len());
-    if limbs[0].len().is_multiple_of(8) {
-        let _ = token;
-        // SAFETY: the token stands for these features.
-        return unsafe {
-            match *of.counts {
-                [a] => vectors(of.modulus, [a], shares, plus, limbs),
-                [a, b] => vectors(of.modulus, [a, b], shares, plus, limbs),
-                [a, b, c] => vectors(of.modulus, [a, b, c], shares, plus, limbs),
-                _ => portable::digits::recombine(of, shares, plus, limbs),
+/// Integers from shares: by vectors where those are below 2^52, of two or three primes, and fill whole vectors.
+pub(crate) fn recombine(_: Ifma, of: &Recombination, shares: &[u64], plus: u128, limbs: [&mut [u64]; 2]) {
+    let count = limbs[0].len();
+    assert!(shares.len() == of.counts.len() * count && limbs[1].len() == count);
+    // A share is below its prime, which is the modulus by what it counts.
+    let short = of.counts.iter().all(|(counts, _)| of.modulus / counts <= 1 << 52);
+    // SAFETY: the token stands for these features.
+    unsafe {
+        match *of.counts {
+            [a, b] if short && count.is_multiple_of(8) => vectors(of.modulus, [a, b], shares, plus, limbs),
+            [a, b, c] if short && count.is_multiple_of(8) => {
+                vectors(of.modulus, [a, b, c], shares, plus, limbs)
             }
-        };
+            _ => portable::digits::recombine(of, shares, plus, limbs),
+        }
     }
-    portable::digits::recombine(of, shares, plus, limbs);
 }
 
 /// A number modulo 2^156 as three digits of 52 bits.
