@@ -126,10 +126,10 @@ impl Config {
     }
 }
 
-/// Whether a file lies elsewhere than in a folder, links followed. One that isn't there lies nowhere.
+/// Whether a file lies elsewhere than in a folder itself, links followed. One that isn't there lies nowhere.
 fn is_outside(folder: &Path, file: &Path) -> bool {
     file.canonicalize()
-        .is_ok_and(|file| folder.canonicalize().map_or(true, |folder| !file.starts_with(folder)))
+        .is_ok_and(|file| folder.canonicalize().map_or(true, |folder| file.parent() != Some(&folder)))
 }
 
 /// Whether an address and a port, or a port alone, name this machine to itself.
@@ -238,10 +238,8 @@ mod tests {
             std::fs::write(dir.path().join(file), "x").unwrap();
         }
         let outside = |file: &str| is_outside(&folder, &folder.join(file));
-        assert!(
-            !outside("a.token") && !outside("sub/b.token") && !outside("sub/../a.token") && !outside("none")
-        );
-        assert!(outside("../c.token") && outside("sub/../../c.token"));
+        assert!(!outside("a.token") && !outside("sub/../a.token") && !outside("none"));
+        assert!(outside("../c.token") && outside("sub/../../c.token") && outside("sub/b.token"));
         assert!(is_outside(&folder, elsewhere.path()));
         #[cfg(unix)]
         {

@@ -159,15 +159,23 @@ impl<'a> Greeting<'a> {
             }
         };
         // Its place comes first, so that an owner reads which inputs have others before it goes on to the other party.
+        let mut gone = false;
         let (taken, placed) = {
             let mut places = self.places();
             let taken = if self.owners { places.taken.clone() } else { Vec::new() };
-            let place = |()| match stays() {
-                true => self.take_place(&mut places, &peer),
-                false => Err(SessionError::Gone { during: "during the hello" }),
+            let place = |()| {
+                gone = !stays();
+                if gone {
+                    return Err(SessionError::Gone { during: "during the hello" });
+                }
+                self.take_place(&mut places, &peer)
             };
             (taken, self.hello.check(&peer).and_then(place))
         };
+        if gone {
+            // An answer would tell it that it has its place, and it would not try again.
+            return placed.map(|(number, said)| Peer { hello: peer, number, said });
+        }
         let answered = self.hello.send(channel, &taken);
         match (placed, answered) {
             (Ok((number, said)), Ok(())) => Ok(Peer { hello: peer, number, said }),
