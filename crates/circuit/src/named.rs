@@ -6,7 +6,7 @@ use crate::formats::{self, FormatError};
 use crate::netlist::Netlist;
 use crate::problems::{self, ProblemError, is_name};
 
-/// Why there is no circuit.
+/// Why no circuit was found.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file can't be read, or is not a netlist.
@@ -17,7 +17,7 @@ pub enum LoadError {
     Problem(#[from] ProblemError),
     /// There is neither.
     #[error(
-        "there is no file {}, and no circuit of that name; `blindcore circuit list` has all names",
+        "{} names neither a file nor a circuit; `blindcore circuit list` has all names",
         blindcore_units::quoted(.0)
     )]
     Neither(String),
@@ -39,8 +39,8 @@ pub fn load(circuit: &str, note: &mut dyn FnMut(&str)) -> Result<Netlist, LoadEr
     if is_file(circuit) {
         if is_name(circuit) {
             note(&format!(
-                "{circuit} is a file here, which is read, and the name of a circuit, which is not: for that one run where \
-                 there is no such file, for the file say ./{circuit}"
+                "{circuit} is a file here, which is read, and the name of a circuit, which is not: for that one run in another \
+                 folder, for the file say ./{circuit}"
             ));
         }
         return Ok(formats::read(circuit)?);

@@ -139,7 +139,7 @@ fn units(text: &str, decimals: u32) -> Option<i64> {
     };
     let kept = usize::try_from(point).unwrap_or(0);
     digits().take(kept).try_for_each(&mut put)?;
-    // Noughts that were not written; after nineteen there is no room but for none.
+    // Noughts that were not written; after nineteen no digit has room.
     (digits().count()..kept).take(20).try_for_each(|_| put(b'0'))?;
     let mut cut = digits().skip(kept);
     let up = match cut.next().filter(|_| point >= 0) {

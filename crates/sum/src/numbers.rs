@@ -305,7 +305,7 @@ const WEIGHT_LIMIT: f64 = (1u64 << 31) as f64;
 /// python-paillier, which knows no decimals.
 ///
 /// # Errors
-/// They need more than 63 bits, or there is no such precision, or one is given for integers.
+/// They need more than 63 bits, or the precision does not exist, or one is given for integers.
 pub fn weights(
     content: &Content,
     precision: Option<f64>,

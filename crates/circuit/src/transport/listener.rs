@@ -70,7 +70,7 @@ pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<
 
 /// Whether a connection was not accepted because there is nothing left to accept it with, which passes.
 fn is_exhausted(e: &io::Error) -> bool {
-    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN];
+    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
     e.raw_os_error().is_some_and(|code| exhausted.contains(&code))
 }
 
@@ -200,7 +200,7 @@ impl Listener {
                         stream: kept.clone(),
                     };
                     let (sender, this) = (sender.clone(), number);
-                    thread::Builder::new().spawn_scoped(scope, move || {
+                    let started = thread::Builder::new().spawn_scoped(scope, move || {
                         let ended = self.look_at(stream, &standing, greet);
                         let stays = ended.is_ok();
                         let _ = sender.send((this, address, Some(ended)));
@@ -211,7 +211,9 @@ impl Listener {
                             drop(kept);
                             let _ = sender.send((this, address, None));
                         }
-                    })?;
+                    });
+                    // It says EAGAIN, which accepting has where nobody is waiting.
+                    started.map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM))?;
                     candidates.push(candidate);
                     Ok(())
                 });

@@ -339,7 +339,7 @@ fn who_was_cut_off_before_a_hello_comes_again() {
     let refused = std::thread::scope(|scope| {
         let connects = scope.spawn(|| transport::connect(&address, &theirs, timeouts(20_000)));
         (0..2).for_each(|_| cut_off(&listener));
-        // An end is no cut: it has a reason, and is not tried again.
+        // An end is not a cut: it has a reason, and is not tried again.
         let (mut stream, _) = listener.accept().unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}

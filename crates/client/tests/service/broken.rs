@@ -83,7 +83,7 @@ async fn start(bytes: Vec<u8>, close: bool, tls: Option<TlsAcceptor>) -> SocketA
 
 async fn ask(url: &str, options: Options) -> Error {
     match Client::connect_with(url, options).await {
-        Ok(client) => client.table("t").await.err().expect("there is no table"),
+        Ok(client) => client.table("t").await.err().expect("the table is not described"),
         Err(error) => error,
     }
 }
