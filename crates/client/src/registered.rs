@@ -72,14 +72,16 @@ impl Lock {
     async fn while_doing<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         // The lock's time says nothing but that it changed: two seconds are another one on every disk.
-        let mut shown = SystemTime::UNIX_EPOCH;
+        // It goes on from whoever had the lock before, so that holders who follow each other show that too.
+        let before = self.file.metadata().and_then(|file| file.modified());
+        let mut shown = before.unwrap_or_else(|_| SystemTime::now());
         loop {
+            shown = shown.checked_add(Duration::from_secs(2)).unwrap_or(SystemTime::UNIX_EPOCH);
+            // Where that is not possible, others stop waiting.
+            let _ = self.file.set_modified(shown);
             if let Ok(done) = timeout(ALIVE, &mut work).await {
                 return done;
             }
-            shown += Duration::from_secs(2);
-            // Where that is not possible, others stop waiting.
-            let _ = self.file.set_modified(shown);
         }
     }
 }
