@@ -266,7 +266,7 @@ pub(crate) struct Update {
     /// Take CHANGES for the whole table: rows that they lack are removed, such as deleted files
     #[arg(long, conflicts_with = "follow")]
     pub(crate) whole: bool,
-    /// Columns of CHANGES to pass over, separated by commas
+    /// Columns of CHANGES to pass over as if they were not there, separated by commas; any but the key
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) ignore: Option<Vec<String>>,
     /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM), as a signed table asks for

@@ -24,7 +24,7 @@ pub(super) struct Changes<'a> {
     pub(super) origin: String,
     source: Box<dyn Source>,
     key: Option<usize>,
-    /// Where the table's columns stand; `None` for those that the source lacks.
+    /// Where the table's columns stand; `None` for those that the source lacks or that are passed over.
     values: Vec<Option<usize>>,
     change: Option<usize>,
     row: Option<usize>,
@@ -58,32 +58,40 @@ impl<'a> Changes<'a> {
             }
         };
         let origin = spec.to_string();
+        let ignored = |name: &str| options.ignore.iter().any(|i| i == name);
+        if let Some(key) = manifest.key.as_deref().filter(|key| ignored(key)) {
+            return Err(StoreError::Unfit(format!(
+                "--ignore names {key:?}, the column that rows of table {} are found by; leave it out there",
+                manifest.name
+            )));
+        }
         let own: Vec<String> = manifest.key.iter().chain(&manifest.values).cloned().collect();
         // A table may have columns of these names itself.
         let row = manifest.key.is_none().then_some(ROW_COLUMN);
         let special: Vec<&str> =
             [CHANGE_COLUMN].into_iter().chain(row).filter(|s| !own.iter().any(|c| c == s)).collect();
-        let known: Vec<String> = own.iter().cloned().chain(special.iter().map(|s| (*s).to_owned())).collect();
+        let all = own.iter().map(String::as_str).chain(special.iter().copied());
+        let known: Vec<String> = all.filter(|name| !ignored(name)).map(str::to_owned).collect();
         let source = spec.open_changes(&known, &options.ignore)?;
         let columns = source.columns();
-        let find = |name: &str| columns.iter().position(|c| c == name);
+        let stands = |name: &str| columns.iter().position(|c| c == name);
         let need =
-            |name: &str| find(name).ok_or_else(|| StoreError::Unfit(no_column(&origin, name, columns)));
+            |name: &str| stands(name).ok_or_else(|| StoreError::Unfit(no_column(&origin, name, columns)));
         let key = manifest.key.as_deref().map(need).transpose()?;
-        let values = manifest.values.iter().map(|name| find(name)).collect();
         let follow = options.follow.as_deref().map(need).transpose()?;
-        let special = |name: &str| special.contains(&name).then(|| find(name)).flatten();
-        let (change, row) = (special(CHANGE_COLUMN), special(ROW_COLUMN));
+        // What is passed over is as if the source lacked it.
+        let find = |name: &str| stands(name).filter(|_| !ignored(name));
+        let values = manifest.values.iter().map(|name| find(name)).collect();
+        let find_special = |name: &str| special.contains(&name).then(|| find(name)).flatten();
+        let (change, row) = (find_special(CHANGE_COLUMN), find_special(ROW_COLUMN));
         // What is meant for the table or for an update and read by neither would do something else than it says. A database's
         // table has columns for others; those that look like an update's are refused there too.
-        let foreign = |c: &&String| {
-            !known.contains(c) && !options.ignore.contains(c) && options.follow.as_ref() != Some(c)
-        };
+        let foreign = |c: &&String| !known.contains(c) && !ignored(c) && options.follow.as_ref() != Some(c);
         let others: Vec<String> = columns.iter().filter(foreign).cloned().collect();
         let shared = options.changes.is_database();
         if let Some(foreign) = others.iter().find(|c| !shared || c.starts_with('_')) {
-            let knows = &known[own.len()..].join(" and ");
-            let lacks = manifest.values.iter().find(|name| find(name).is_none());
+            let knows = special.join(" and ");
+            let lacks = manifest.values.iter().find(|name| stands(name).is_none() && !ignored(name));
             let lacks = lacks.map_or(String::new(), |name| format!(" no column {name:?}, and has"));
             return Err(StoreError::Unfit(format!(
                 "{origin} has{lacks} a column {foreign:?}, which is none of the table's; an update of it knows {knows}, so rename it, \
@@ -234,6 +242,10 @@ impl<'a> Changes<'a> {
         if let Some(missing) = missing.filter(|_| !self.options.partial) {
             let name = &self.stored.manifest().values[missing];
             return Err(match self.values[missing] {
+                _ if self.options.ignore.contains(name) => format!(
+                    "its {name:?} is passed over (--ignore), and a row that is set gives every column; say --partial to keep what \
+                     rows have there"
+                ),
                 Some(_) => format!(
                     "it has no {name:?}, and would wipe what the row has there; write null where that is meant, or say --partial \
                      to keep it"

@@ -60,7 +60,8 @@ pub struct UpdateOptions {
     pub partial: bool,
     /// Whether CHANGES are the whole table, so that rows which they lack are removed. The table needs a directory of keys.
     pub whole: bool,
-    /// Columns of CHANGES to pass over. Others that the table lacks are refused or, of a database, named in [`Updated::notes`].
+    /// Columns of CHANGES to pass over as if they were not there, the table's and an update's own among them, but for the key
+    /// and for what `follow` reads. Others that the table lacks are refused or, of a database, named in [`Updated::notes`].
     pub ignore: Vec<String>,
     /// The new epoch's signer.
     pub sign: Option<SigningKey>,

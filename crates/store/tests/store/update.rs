@@ -522,6 +522,52 @@ fn a_column_that_nobody_knows_is_named() {
     assert!(updated.notes[0].contains("columns that the table does not, which are passed over: more (--ig"));
 }
 
+/// What `ignore` names is as if the changes lacked it, whoever else knows it.
+#[test]
+fn a_known_column_is_passed_over_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make_typed(dir, "{\"k\":\"a\",\"v\":1,\"w\":1}\n{\"k\":\"b\",\"v\":2,\"w\":2}\n");
+    let sqlite = rusqlite::Connection::open(dir.join("s.db")).unwrap();
+    sqlite
+        .execute_batch("CREATE TABLE t (k TEXT, v INT, w INT); INSERT INTO t VALUES ('a', 300, 4)")
+        .unwrap();
+    let passing = |names: &[&str], partial: bool| {
+        let ignore: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        move |o: &mut UpdateOptions| (o.ignore, o.partial) = (ignore, partial)
+    };
+    // Of a file with columns, of objects, and of a database.
+    change_with(dir, "c.csv", "k,v,w\na,100,2\n", passing(&["v"], true)).unwrap();
+    assert_eq!(row(&open(dir), "a"), Some(serde_json::json!([1, 2])));
+    change_with(dir, "c.jsonl", "{\"k\":\"a\",\"v\":{},\"w\":3}\n", passing(&["v"], true)).unwrap();
+    assert_eq!(row(&open(dir), "a"), Some(serde_json::json!([1, 3])));
+    let spec = SourceSpec::parse(&format!("sqlite:{}?table=t", dir.join("s.db").display())).unwrap();
+    let mut options = UpdateOptions::new(dir.join("db"), spec);
+    passing(&["v"], true)(&mut options);
+    let updated = update(&options, &device(), &mut ()).unwrap();
+    assert_eq!((row(&open(dir), "a"), updated.notes.len()), (Some(serde_json::json!([1, 4])), 0));
+    // A whole row lacks it then.
+    for (file, text) in [("c.csv", "k,v,w\na,100,9\n"), ("c.jsonl", "{\"k\":\"a\",\"v\":100,\"w\":9}\n")] {
+        let error = change_with(dir, file, text, passing(&["v"], false)).unwrap_err().to_string();
+        assert!(
+            error.contains("its \"v\" is passed over (--ignore)") && error.contains("--partial"),
+            "{error}"
+        );
+    }
+    // So it is with what an update knows.
+    for (file, text) in [
+        ("c.csv", "k,v,w,_change\na,5,5,remove\n"),
+        ("c.jsonl", "{\"k\":\"b\",\"v\":5,\"w\":5,\"_change\":\"remove\"}\n"),
+    ] {
+        let updated = change_with(dir, file, text, passing(&["_change"], false)).unwrap();
+        assert_eq!((updated.changed, updated.removed), (1, 0), "{file}");
+    }
+    assert_eq!(row(&open(dir), "a"), Some(serde_json::json!([5, 5])));
+    let error =
+        change_with(dir, "c.csv", "k,v,w\na,6,6\n", passing(&["v", "k"], true)).unwrap_err().to_string();
+    assert!(error.contains("--ignore names \"k\", the column that rows of table t are found by"), "{error}");
+}
+
 #[test]
 fn texts_of_a_csv_become_what_the_table_holds() {
     let dir = tempfile::tempdir().unwrap();
