@@ -80,14 +80,16 @@ mod postgres;
 mod rows;
 #[cfg_attr(not(all(feature = "mysql", feature = "postgres")), allow(dead_code))]
 mod server;
+mod since;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use followed::Overlap;
-pub(crate) use followed::{Followed, Reached, now};
+pub(crate) use followed::{Reached, now};
 pub(crate) use json_lines::{keeps_digits, value as json_value};
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};
+pub(crate) use since::Followed;
 
 use crate::Value;
 use std::collections::HashSet;
@@ -166,6 +168,12 @@ pub trait Source: Send {
     fn key_type(&self, column: usize) -> Option<KeyType> {
         let _ = column;
         None
+    }
+
+    /// Whether a server keeps a column as texts, and compares its values as such whatever they say.
+    fn is_texts(&self, column: usize) -> bool {
+        let _ = column;
+        false
     }
 
     /// How far it is.

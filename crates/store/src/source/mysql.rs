@@ -2,7 +2,7 @@
 //!
 //! A statement is prepared, which refuses more than one, and its rows come one by one as the server has them.
 
-use super::server::{CONNECT, KEEPALIVE, Server, Sink};
+use super::server::{CONNECT, Form, KEEPALIVE, Server, Sink};
 use super::{MAX_ROW_BYTES, Of, SourceError, json_lines, project};
 use crate::Value;
 use ::mysql::consts::{ColumnFlags, ColumnType};
@@ -57,7 +57,11 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         })
     };
     let rules: Vec<Rule> = positions.iter().map(rule).collect::<Result<_, _>>()?;
-    let forms = positions.iter().map(|i| key_type(&statement.columns()[*i])).collect();
+    let form = |(i, rule): (&usize, &Rule)| {
+        let key = key_type(&statement.columns()[*i]);
+        Form { key, texts: *rule == Rule::Text && key.is_none() }
+    };
+    let forms = positions.iter().zip(&rules).map(form).collect();
     if let Of::Table(name) = &server.of {
         let list: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
         let order = order(&mut transaction, name).map_err(refused)?;

@@ -3,7 +3,7 @@
 //! Rows come through `COPY (...) TO STDOUT` in its text format: a stream that the server doesn't gather first, of
 //! values that it writes as text itself. Source: PostgreSQL's manual, "COPY", File Formats.
 
-use super::server::{CONNECT, KEEPALIVE, Server, Sink};
+use super::server::{CONNECT, Form, KEEPALIVE, Server, Sink};
 use super::{MAX_ROW_BYTES, Of, SourceError, json_lines, project};
 use crate::Value;
 use ::postgres::config::SslMode;
@@ -101,8 +101,7 @@ struct Plan {
     positions: Vec<usize>,
     rules: Vec<Rule>,
     columns: Vec<String>,
-    /// Of keys, for each column.
-    forms: Vec<Option<KeyType>>,
+    forms: Vec<Form>,
 }
 
 impl Plan {
@@ -137,7 +136,7 @@ impl Plan {
             Rule::of(kind).ok_or_else(|| server.unknown_type(&names[*i], kind.name()))
         };
         let rules = positions.iter().map(rule).collect::<Result<_, _>>()?;
-        let forms = positions.iter().map(|i| key_type(statement.columns()[*i].type_())).collect();
+        let forms = positions.iter().map(|i| form(statement.columns()[*i].type_())).collect();
         Ok(match from {
             None => Self { sql: all, positions, rules, columns, forms },
             Some((from, order)) => {
@@ -180,11 +179,12 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The one form of a type's values as keys.
-fn key_type(kind: &Type) -> Option<KeyType> {
-    match kind.kind() {
-        Kind::Domain(base) => key_type(base),
-        _ => match *kind {
+fn form(kind: &Type) -> Form {
+    if let Kind::Domain(base) = kind.kind() {
+        return form(base);
+    }
+    Form {
+        key: match *kind {
             Type::NUMERIC => Some(KeyType::Decimal),
             Type::UUID => Some(KeyType::Uuid),
             Type::TIMESTAMP => Some(KeyType::Timestamp),
@@ -192,6 +192,8 @@ fn key_type(kind: &Type) -> Option<KeyType> {
             Type::BPCHAR => Some(KeyType::Padded),
             _ => None,
         },
+        texts: [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME].contains(kind)
+            || kind.name() == "citext",
     }
 }
 

@@ -368,8 +368,17 @@ fn encoded(text: &str) -> String {
     out
 }
 
+/// What a server says of a column.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Form {
+    /// The one form of its values as keys.
+    pub(super) key: Option<KeyType>,
+    /// As [`Source::is_texts`].
+    pub(super) texts: bool,
+}
+
 enum Message {
-    Columns(Vec<String>, Vec<Option<KeyType>>),
+    Columns(Vec<String>, Vec<Form>),
     Rows(Vec<Row>),
     End,
 }
@@ -388,8 +397,8 @@ impl Sink {
         self.line
     }
 
-    /// Says what the columns are, and the forms of keys from them; false where the listener is gone.
-    pub(super) fn columns(&mut self, columns: Vec<String>, forms: Vec<Option<KeyType>>) -> bool {
+    /// Says what the columns are; false where the listener is gone.
+    pub(super) fn columns(&mut self, columns: Vec<String>, forms: Vec<Form>) -> bool {
         self.sender.send(Ok(Message::Columns(columns, forms))).is_ok()
     }
 
@@ -414,7 +423,7 @@ type Reader = fn(&Server, Option<&[String]>, &mut Sink) -> Result<(), SourceErro
 pub(super) struct Threaded {
     origin: String,
     columns: Vec<String>,
-    forms: Vec<Option<KeyType>>,
+    forms: Vec<Form>,
     done: u64,
     batch: vec::IntoIter<Row>,
     messages: Option<Receiver<Result<Message, SourceError>>>,
@@ -489,7 +498,11 @@ impl Source for Threaded {
     }
 
     fn key_type(&self, column: usize) -> Option<KeyType> {
-        self.forms[column]
+        self.forms[column].key
+    }
+
+    fn is_texts(&self, column: usize) -> bool {
+        self.forms[column].texts
     }
 
     fn position(&self) -> Position {
@@ -601,7 +614,7 @@ mod tests {
         let early = Threaded::start(&server, None, |_, _, _| panic!("on purpose"));
         assert!(early.err().unwrap().to_string().contains("has panicked"));
         let mut late = Threaded::start(&server, None, |_, _, sink| {
-            sink.columns(vec!["a".into()], vec![None]);
+            sink.columns(vec!["a".into()], vec![Form::default()]);
             (0..1000).for_each(|n| assert!(sink.row(vec![Value::Int(n)], 8)));
             panic!("on purpose")
         })
@@ -610,7 +623,7 @@ mod tests {
         assert_eq!(read, 768, "whole batches");
         assert!(late.next_row().unwrap().is_none());
         let mut whole = Threaded::start(&server, None, |server, _, sink| {
-            sink.columns(vec!["a".into()], vec![None]);
+            sink.columns(vec!["a".into()], vec![Form::default()]);
             assert!(sink.row(vec![Value::Null], 0));
             Err(server.unfit("it is over", "stop"))
         })

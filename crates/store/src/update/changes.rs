@@ -5,6 +5,7 @@ use std::path::Path;
 
 use blindcore_units::Progress;
 use blindcore_wire::{Value, codec};
+use serde_json::Value as Json;
 
 use super::entry::{Entry, Log, UNKNOWN, Word};
 use super::shape::{Shape, fits};
@@ -29,6 +30,8 @@ pub(super) struct Changes<'a> {
     change: Option<usize>,
     row: Option<usize>,
     follow: Option<usize>,
+    /// How far the reads before came of what is followed now.
+    before: Option<Json>,
     sorted: ExternalSort,
     /// Columns that are passed over.
     pub(super) others: Vec<String>,
@@ -50,11 +53,13 @@ impl<'a> Changes<'a> {
         work: &Path,
     ) -> Result<Self, StoreError> {
         let manifest = stored.manifest();
-        let Followed { spec, note } = match &options.follow {
-            None => Followed { spec: options.changes.clone(), note: None },
+        let mut before = None;
+        let Followed { spec, of_texts, note } = match &options.follow {
+            None => Followed { spec: options.changes.clone(), of_texts: None, note: None },
             Some(column) => {
-                let last = manifest.follow.as_ref().filter(|f| f.column == *column).map(|f| &f.last);
-                options.changes.since(column, last, options.overlap)?
+                let place = manifest.follow.as_ref().filter(|f| f.column == *column);
+                before = place.map(|place| place.last.clone());
+                options.changes.since(column, before.as_ref(), options.overlap)?
             }
         };
         let origin = spec.to_string();
@@ -72,7 +77,11 @@ impl<'a> Changes<'a> {
             [CHANGE_COLUMN].into_iter().chain(row).filter(|s| !own.iter().any(|c| c == s)).collect();
         let all = own.iter().map(String::as_str).chain(special.iter().copied());
         let known: Vec<String> = all.filter(|name| !ignored(name)).map(str::to_owned).collect();
-        let source = spec.open_changes(&known, &options.ignore)?;
+        let mut source = spec.open_changes(&known, &options.ignore)?;
+        let followed = source.columns().iter().position(|c| options.follow.as_ref() == Some(c));
+        if let Some(spec) = of_texts.filter(|_| followed.is_some_and(|i| source.is_texts(i))) {
+            source = spec.open_changes(&known, &options.ignore)?;
+        }
         let columns = source.columns();
         let stands = |name: &str| columns.iter().position(|c| c == name);
         let need =
@@ -111,6 +120,7 @@ impl<'a> Changes<'a> {
             change,
             row,
             follow,
+            before,
             sorted,
             others,
             note,
@@ -132,9 +142,7 @@ impl<'a> Changes<'a> {
             }
         }
         let (mut rows, mut count) = (self.stored.manifest().rows, 0u64);
-        let before = self.stored.manifest().follow.as_ref();
-        let before = before.filter(|f| Some(&f.column) == self.options.follow.as_ref()).map(|f| &f.last);
-        let mut reached = Reached::after(before, now());
+        let mut reached = Reached::after(self.before.as_ref(), now());
         while let Some(row) = self.source.next_row()? {
             count += 1;
             let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
@@ -142,13 +150,16 @@ impl<'a> Changes<'a> {
             entry.encode(&mut payload);
             self.sorted.push(group_of(&entry.key), row.line, &payload)?;
             if let Some(follow) = self.follow {
-                reached.see(&row.values[follow]).map_err(fail)?;
+                reached.see(&row.values[follow]);
             }
             if count.is_multiple_of(ROWS_A_WORD) {
                 self.tell(progress)?;
             }
         }
         self.tell(progress)?;
+        if let Some(why) = reached.has_no_order() {
+            return Err(StoreError::Unfit(format!("{}: {why}", self.origin)));
+        }
         if self.options.whole {
             if count == 0 {
                 return Err(StoreError::Unfit(format!(

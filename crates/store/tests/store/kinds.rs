@@ -62,11 +62,16 @@ fn value(dir: &Path, key: &str) -> Option<Value> {
 
 /// A table of SQLite whose rows have these keys and values of column `u`; it is followed once.
 fn followed(dir: &Path, rows: &str) -> (rusqlite::Connection, impl Fn() -> Updated + use<>) {
+    followed_as(dir, "u", rows)
+}
+
+/// The same, with the column declared so.
+fn followed_as(dir: &Path, u: &str, rows: &str) -> (rusqlite::Connection, impl Fn() -> Updated + use<>) {
     let path = dir.join("s.db");
     let sqlite = rusqlite::Connection::open(&path).unwrap();
     sqlite
         .execute_batch(&format!(
-            "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, u); INSERT INTO t VALUES {rows}"
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, {u}); INSERT INTO t VALUES {rows}"
         ))
         .unwrap();
     let spec = format!("sqlite:{}?table=t", path.display());
@@ -129,6 +134,105 @@ fn times_of_several_forms_are_followed_by_their_values() {
         // The row of the week before is not read again.
         assert_eq!((now.changed, now.unchanged), (1, 1), "{place} {later}");
     }
+}
+
+#[test]
+fn a_text_that_is_no_time_is_read_at_every_poll() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = "(2, 'b', '2024-01-01 00:00:00'), (3, 'c', '2024-01-01'), (4, 'd', '2024-01-01T00:00:00.5+01')";
+    let (sqlite, follow) =
+        followed_as(dir.path(), "u TEXT", &format!("(1, 'a', '2025-01-01 00:00:00'), {old}"));
+    // Some of them SQLite takes for times of its own.
+    let texts = [
+        "01/15/2026",
+        "1767225600",
+        "12345",
+        "2460000.5",
+        "10:00",
+        "now",
+        "n/a",
+        "",
+        "2024-02-30x",
+        "2024-13-01 00:00:00",
+        "2024-01-01 25:00:00",
+        "2024-01-01 00:00:00 foo",
+        "2024-01-01 10:00",
+    ];
+    for (id, text) in (10..).zip(texts) {
+        sqlite.execute("INSERT INTO t VALUES (?1, 'x', ?2)", (id, text)).unwrap();
+        assert_eq!(follow().added, 1, "{text}");
+        sqlite.execute("UPDATE t SET v = 'y' WHERE id = ?1", [id]).unwrap();
+        assert_eq!(follow().changed, 1, "{text}");
+    }
+    let now = follow();
+    // Times of the year before are not read again.
+    assert_eq!(now.unchanged, 1 + texts.len() as u64);
+    assert!(now.notes[0].contains(&format!("in {} of the rows", texts.len())), "{:?}", now.notes);
+}
+
+#[test]
+fn numbers_in_texts_are_followed_by_their_values() {
+    for (first, later) in [
+        ("'9000'), (2, 'b', '9999'", ["10000", "10001", "100000.5"]),
+        ("'-5000'), (2, 'b', '-999'", ["-100", "+7", "00012"]),
+        ("'9.5'), (2, 'b', '99.25'", ["100.25", "3000", "12345678901234567.25"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let old = "(8, 'old', '-100000')";
+        let (sqlite, follow) = followed_as(dir.path(), "u TEXT", &format!("(1, 'a', {first}), {old}"));
+        for (id, text) in (3..).zip(later) {
+            sqlite.execute("INSERT INTO t VALUES (?1, 'x', ?2)", (id, text)).unwrap();
+            sqlite.execute("UPDATE t SET v = ?1, u = ?1 WHERE id = 2", [text]).unwrap();
+            let now = follow();
+            assert_eq!((now.added, now.changed, now.notes.len()), (1, 1, 0), "{text}: {:?}", now.notes);
+            let stored = Stored::open(&dir.path().join("db")).unwrap();
+            assert_eq!(stored.manifest().follow.as_ref().unwrap().last, text);
+            sqlite.execute("UPDATE t SET v = 'unseen' WHERE id = 8", []).unwrap();
+            assert_eq!(follow().changed, 0, "what lies below is not read again");
+        }
+        // What is no number is read whatever it begins with.
+        for (id, text) in (20..).zip(["1-2", "192.168.0.1", "5.", ".5", "--5", "1e3", " 5", "0x10", ""]) {
+            sqlite.execute("INSERT INTO t VALUES (?1, 'x', ?2)", (id, text)).unwrap();
+            assert_eq!(follow().added, 1, "{text}");
+        }
+        // Set back, all are read.
+        sqlite.execute("DELETE FROM t WHERE id < 8", []).unwrap();
+        sqlite.execute("INSERT INTO t VALUES (50, 'x', '-70000')", []).unwrap();
+        let now = follow();
+        let said = now.notes.iter().any(|n| n.contains("\"u\" is -70000 at most, and it was followed from "));
+        assert!(said && (now.added, now.changed) == (1, 1), "{:?}", now.notes);
+    }
+}
+
+#[test]
+fn a_value_without_an_order_is_taken_and_counted() {
+    for (first, later) in
+        [("'2025-01-01 00:00:00'", "'2026-03-01 00:00:00'"), ("5", "8000"), ("'5'", "'8000'"), ("'a'", "'b'")]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let (sqlite, follow) = followed(dir.path(), &format!("(1, 'a', {first})"));
+        // The second is the text of a time, and of a number.
+        for (id, blob) in [(2, "x'00'"), (3, "x'323032342d30312d3031'"), (4, "x'31'"), (5, "x''")] {
+            sqlite.execute_batch(&format!("INSERT INTO t VALUES ({id}, 'x', {blob})")).unwrap();
+            let now = follow();
+            let strays = format!("\"u\" has another kind of value in {} of the rows", id - 1);
+            assert!(now.added == 1 && now.notes.iter().any(|n| n.starts_with(&strays)), "{:?}", now.notes);
+        }
+        sqlite.execute_batch(&format!("INSERT INTO t VALUES (9, 'y', {later})")).unwrap();
+        assert_eq!(follow().added, 1, "{first}");
+        let stored = Stored::open(&dir.path().join("db")).unwrap();
+        let last = stored.manifest().follow.as_ref().unwrap().last.to_string();
+        assert_eq!(last.replace('"', "'"), later);
+    }
+    // A column of nothing else has no order at all.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite.execute_batch("CREATE TABLE t (id INT, u); INSERT INTO t VALUES (1, x'00'), (2, NULL)").unwrap();
+    let spec = format!("sqlite:{}?table=t", path.display());
+    built(dir.path(), &spec, "id");
+    let error = updated(dir.path(), &spec, Some("u")).unwrap_err().to_string();
+    assert!(error.ends_with("holds what has no order; follow numbers or times"), "{error}");
 }
 
 #[test]

@@ -53,6 +53,52 @@ pub(crate) fn followed(
     }
 }
 
+/// Texts of numbers and of times are followed by their values, and what is neither is read at every poll; a number that is set back
+/// loses no row.
+pub(crate) fn texts_followed(url: &dyn Fn(&str) -> String, client: &mut postgres::Client) {
+    for (kind, first, later, strays) in [
+        ("text", "9000", ["9999", "10000"], &["01/15/2026", "1e3", ""][..]),
+        (
+            "varchar(40)",
+            "2025-01-01 00:00:00",
+            ["2026-01-01", "2026-01-01T10:00:00Z"],
+            &["01/15/2026", "2024-13-01", "7"],
+        ),
+        ("numeric", "9000", ["9999", "10000.5"], &[]),
+    ] {
+        client
+            .batch_execute(&format!(
+                "DROP TABLE IF EXISTS texts; CREATE TABLE texts (id int PRIMARY KEY, v text, u {kind});
+                 INSERT INTO texts VALUES (1, 'a', '{first}')"
+            ))
+            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let device = Cpu::with_threads("cpu", 1).unwrap();
+        let (source, out) = (SourceSpec::parse(&url("table=texts")).unwrap(), dir.path().join("db"));
+        let options = BuildOptions {
+            values: Some(vec!["v".into()]),
+            key: Some("id".into()),
+            ..BuildOptions::new(source.clone(), &out)
+        };
+        build(&options, &device, &mut ()).unwrap();
+        let options = UpdateOptions { follow: Some("u".into()), ..UpdateOptions::new(&out, source) };
+        let follow = || update(&options, &device, &mut ()).unwrap();
+        follow();
+        for (id, u) in (2..).zip(later.iter().chain(strays)) {
+            client.batch_execute(&format!("INSERT INTO texts VALUES ({id}, 'x', '{u}')")).unwrap();
+            assert_eq!(follow().added, 1, "{kind} {u}");
+        }
+        let last = Stored::open(&out).unwrap().manifest().follow.as_ref().unwrap().last.clone();
+        assert_eq!(last, later[1], "{kind}");
+        if !first.contains(':') {
+            client.batch_execute("DELETE FROM texts; INSERT INTO texts VALUES (20, 'y', '5')").unwrap();
+            let now = follow();
+            let said = now.notes.iter().any(|n| n.contains("\"u\" is 5 at most"));
+            assert!(now.added == 1 && said, "{kind}: {:?}", now.notes);
+        }
+    }
+}
+
 /// Keys are found in every usual form of their value.
 pub(crate) fn keys_of_types(url: &dyn Fn(&str) -> String, client: &mut postgres::Client) {
     client

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::postgres_tables::{followed, keys_of_types};
+use crate::postgres_tables::{followed, keys_of_types, texts_followed};
 use blindcore_accel_cpu::Cpu;
 use blindcore_store::stages::READING;
 use blindcore_store::{BuildOptions, Manifest, SourceError, SourceSpec, StoreError, Value, build};
@@ -478,6 +478,7 @@ fn postgresql() {
     assert_eq!(made.get::<_, i64>(0), 3000, "nothing was changed");
 
     followed(&url, &mut client, || pg(&server).unwrap());
+    texts_followed(&url, &mut client);
     keys_of_types(&url, &mut client);
 
     refused(
