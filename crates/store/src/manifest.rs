@@ -11,15 +11,15 @@ use blindcore_wire::{KeyType, PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
 use crate::kinds::Kinds;
-use crate::{StoreError, tile_checksums};
+use crate::{SourceSpec, StoreError, tile_checksums};
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
 /// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`,
-/// 4 no `batches`, and 5 no `state_layout`.
-const VERSION: u32 = 6;
+/// 4 no `batches`, 5 no `state_layout`, and 6 not which source is followed.
+const VERSION: u32 = 7;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -140,6 +140,16 @@ pub struct Follow {
     pub column: String,
     /// The largest value that was read.
     pub last: serde_json::Value,
+    /// A short digest of the source's name. Earlier builds left it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+impl Follow {
+    /// Whether it says how far another source was read. A place without a source fits any.
+    pub(crate) fn is_of_another(&self, source: &SourceSpec) -> bool {
+        self.source.as_ref().is_some_and(|mark| *mark != source.mark())
+    }
 }
 
 /// One matrix: its parameters and files.
@@ -229,7 +239,8 @@ impl Manifest {
             || self.records.proofs.is_some()
             || self.signed.is_some();
         match self.parts().any(|(_, part)| part.sums.is_some()) {
-            _ if self.parts().any(|(_, part)| part.state_layout.is_some()) => VERSION,
+            _ if self.follow.as_ref().is_some_and(|follow| follow.source.is_some()) => VERSION,
+            _ if self.parts().any(|(_, part)| part.state_layout.is_some()) => 6,
             _ if self.batches.is_some() => 5,
             _ if self.key_type.is_some() || self.kinds.is_some() => 4,
             true => 3,

@@ -213,7 +213,7 @@ impl Server {
     }
 
     /// Everything before the question mark, but for the password.
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         let mut text = format!("{}://{}@", self.system.scheme(), encoded(&self.user));
         match self.host.contains(':') {
             true => write!(text, "[{}]", self.host),

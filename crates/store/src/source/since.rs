@@ -4,6 +4,8 @@ use super::followed::{LARGEST, NO_END, Overlap, earlier, instant, is_ahead, is_t
 use super::server::System;
 use super::{Kind, Of, SourceError, SourceSpec};
 use serde_json::Value as Json;
+use std::fs;
+use std::path::PathBuf;
 
 /// PostgreSQL's column of the transaction that wrote a row.
 const XMIN: &str = "xmin";
@@ -270,6 +272,28 @@ impl SourceSpec {
         }
         spec
     }
+
+    /// What tells a database's rows from those of others: a short digest, because manifests are published. A password, TLS and the
+    /// form of a path make no other source.
+    pub(crate) fn mark(&self) -> String {
+        let (place, of) = match &self.0 {
+            Kind::Sqlite { path, of } => {
+                let path = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
+                (path.into_os_string().into_encoded_bytes(), of)
+            }
+            Kind::Server(server) => (server.place().into_bytes(), &server.of),
+            _ => return String::new(),
+        };
+        let (kind, of) = match of {
+            Of::Table(name) => ("table", name),
+            Of::Query(sql) => ("query", sql),
+        };
+        let mut hasher = blake3::Hasher::new_derive_key("blindcore: a source that is followed");
+        for part in [&place, kind.as_bytes(), of.as_bytes()] {
+            hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
 }
 
 /// The rows of a PostgreSQL table that a transaction wrote which the read before could not see to its end, with the oldest
@@ -367,6 +391,26 @@ mod tests {
         assert!(asked.ends_with("THEN LEFT(`a`, 10) >= '2024-02-28' ELSE TRUE END ORDER BY `a`"), "{asked}");
         for spec in [my, "postgres://u@h/d?table=t"] {
             assert!(of_texts(spec, json!(5)).is_none() && of_texts(spec, json!("a7")).is_none());
+        }
+    }
+
+    #[test]
+    fn a_source_is_told_from_others_without_its_secrets() {
+        let mark = |spec: &str| SourceSpec::parse(spec).unwrap().mark();
+        let all = [
+            "postgres://u@h/d?table=t",
+            "postgres://u@h/d?table=t2",
+            "postgres://u@h/d2?table=t",
+            "postgres://u@h2/d?table=t",
+            "postgres://u@h/d?query=t",
+            "mysql://u@h/d?table=t",
+            "sqlite:no/such.db?table=t",
+            "sqlite:no/such.db?query=t",
+        ];
+        let marks: std::collections::HashSet<String> = all.iter().map(|spec| mark(spec)).collect();
+        assert!(marks.len() == all.len() && marks.iter().all(|mark| mark.len() == 16), "{marks:?}");
+        for same in ["postgres://u:secret@h/d?table=t", "postgres://u@h/d?tls=verify&table=t"] {
+            assert_eq!(mark(same), mark(all[0]), "{same}");
         }
     }
 }

@@ -58,8 +58,14 @@ impl<'a> Changes<'a> {
             None => Followed { spec: options.changes.clone(), of_texts: None, note: None },
             Some(column) => {
                 let place = manifest.follow.as_ref().filter(|f| f.column == *column);
-                before = place.map(|place| place.last.clone());
-                options.changes.since(column, before.as_ref(), options.overlap)?
+                let other = place.is_some_and(|place| place.is_of_another(&options.changes));
+                before = place.filter(|_| !other).map(|place| place.last.clone());
+                let followed = options.changes.since(column, before.as_ref(), options.overlap)?;
+                let another = other.then(|| {
+                    let said = "is another source than the one that was followed before, so all of its rows were read";
+                    format!("{} {said}", options.changes)
+                });
+                Followed { note: another.or(followed.note), ..followed }
             }
         };
         let origin = spec.to_string();

@@ -182,7 +182,10 @@ pub fn update(
     let counts = merged.counts;
     notes.extend(widened(old, merged.kinds.as_deref()));
     let follow = options.follow.clone().zip(reached.last());
-    let follow = follow.map(|(column, last)| Follow { column, last: last.to_json() });
+    let follow = follow.map(|(column, last)| {
+        let source = Some(options.changes.mark());
+        Follow { column, last: last.to_json(), source }
+    });
     let follow = follow.or_else(|| old.follow.clone());
     if counts.added + counts.changed + counts.removed == 0 {
         // How far a source was read is kept; no reader of the table sees that, and the epoch stays.

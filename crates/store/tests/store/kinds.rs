@@ -236,6 +236,61 @@ fn a_value_without_an_order_is_taken_and_counted() {
 }
 
 #[test]
+fn a_place_is_that_of_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let path = dir.join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE y2025 (k, v, id INT); CREATE TABLE y2026 (k, v, id INT);
+             INSERT INTO y2025 VALUES ('a', 1, 100000); INSERT INTO y2026 VALUES ('p', 1, 1), ('q', 2, 2), ('r', 3, 100001);",
+        )
+        .unwrap();
+    let spec = |file: &Path, table: &str| format!("sqlite:{}?table={table}", file.display());
+    built(dir, &spec(&path, "y2025"), "k");
+    let follow = |spec: &str| updated(dir, spec, Some("id")).unwrap();
+    let another =
+        |now: &Updated| now.notes.iter().any(|n| n.contains("is another source than the one that was"));
+    assert!(!another(&follow(&spec(&path, "y2025"))));
+    let now = follow(&spec(&path, "y2026"));
+    assert!(now.added == 3 && another(&now), "{} {:?}", now.added, now.notes);
+    // The same by another path is the same; another file is another source.
+    let now = follow(&spec(&dir.join("./s.db"), "y2026"));
+    assert_eq!((now.unchanged, another(&now)), (1, false));
+    let copy = dir.join("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    let now = follow(&spec(&copy, "y2026"));
+    assert_eq!((now.unchanged, another(&now)), (3, true));
+    // Nothing of its name stands in the manifest, which is published.
+    let manifest = || std::fs::read_to_string(dir.join("db/manifest.json")).unwrap();
+    let follows = manifest().split_once("\"follow\"").unwrap().1.to_owned();
+    assert!(!follows.contains("y2026") && !follows.contains("copy"), "{follows}");
+}
+
+#[test]
+fn a_place_of_an_earlier_build_fits_any_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (sqlite, follow) = followed(dir, "(1, 'a', 5), (2, 'b', 900000)");
+    // As an earlier build wrote it, without its source.
+    let path = dir.join("db/manifest.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    assert_eq!(json["version"], 7);
+    json["follow"].as_object_mut().unwrap().remove("source").unwrap();
+    (json["version"], json["checksum"]) = (4.into(), "".into());
+    json["checksum"] = blake3::hash(json.to_string().as_bytes()).to_hex().as_str().into();
+    std::fs::write(&path, json.to_string()).unwrap();
+    let manifest = Manifest::read(&dir.join("db")).unwrap();
+    assert_eq!(manifest.follow.unwrap().source, None);
+    sqlite.execute_batch("UPDATE t SET v = 'new' WHERE id = 2").unwrap();
+    let now = follow();
+    // What lies below its place is not read.
+    assert_eq!((now.changed, now.unchanged, now.notes), (1, 0, Vec::new()));
+    assert!(Manifest::read(&dir.join("db")).unwrap().follow.unwrap().source.is_some());
+}
+
+#[test]
 fn a_stray_value_in_the_column_that_is_followed_loses_no_row() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
