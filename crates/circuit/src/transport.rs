@@ -14,6 +14,7 @@ mod call;
 mod listener;
 mod socket;
 mod standing;
+mod verifier;
 mod waking;
 
 use std::io::{self, BufWriter, IoSlice, Read, Write};
@@ -28,8 +29,10 @@ use blindcore_tls::{Fault, recipe};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    SupportedProtocolVersion,
 };
 use zeroize::Zeroizing;
 
@@ -37,6 +40,7 @@ use call::Call;
 pub use listener::{Door, Listener, TurnedAway, listen};
 pub use socket::Socket;
 use socket::{is_reset, is_silence, part, shake_hands};
+use verifier::Named;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -163,6 +167,11 @@ fn explain(fault: &Fault) -> String {
             "the peer makes a new one: blindcore circuit identity NAME; check both clocks, too".to_owned()
         }
         Fault::Refused => "the other side gives this side's certificate as its --trust".to_owned(),
+        Fault::RefusedName => {
+            "the other side says its name as --peer-name, or --evaluator-name for an evaluator; without one it wants the host that it \
+             connects to"
+                .to_owned()
+        }
         Fault::Missing | Fault::Asked => "both sides give --cert, --key and --trust".to_owned(),
         _ => "both sides should run the same blindcore; what is between them may change bytes".to_owned(),
     };
@@ -196,11 +205,15 @@ impl Default for Timeouts {
     }
 }
 
+/// Both sides are of one program.
+const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
+
 /// This side's certificate and whom it trusts.
 #[derive(Clone)]
 pub struct Tls {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
+    verifier: Arc<dyn ClientCertVerifier>,
 }
 
 impl Tls {
@@ -226,10 +239,9 @@ impl Tls {
         // Labels have 128 bits, so more in the cipher protects nothing, and AES-256 takes fourteen rounds to its ten.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         let provider = Arc::new(provider);
-        let versions = &[&rustls::version::TLS13];
         let own = |e: rustls::Error| TransportError::from(blindcore_tls::own(certificate, key, &e));
         let mut client = ClientConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(versions)
+            .with_protocol_versions(VERSIONS)
             .map_err(own)?
             .with_root_certificates(roots.clone())
             .with_client_auth_cert(chain.clone(), private.clone_key())
@@ -238,13 +250,25 @@ impl Tls {
             .build()
             .map_err(|e| file("trusted certificate", trust, e.to_string()))?;
         let mut server = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
+            .with_protocol_versions(VERSIONS)
             .map_err(own)?
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(verifier.clone())
             .with_single_cert(chain, private)
             .map_err(own)?;
         (client.max_fragment_size, server.max_fragment_size) = (Some(FRAGMENT), Some(FRAGMENT));
-        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+        Ok(Self { client: Arc::new(client), server: Arc::new(server), verifier })
+    }
+
+    /// The same, for peers who come with a certificate of this name. TLS itself refuses the others, so that they hear why.
+    fn only(self, name: ServerName<'static>) -> Result<Self, TransportError> {
+        let verifier = Arc::new(Named { inner: self.verifier.clone(), name });
+        let mut server = ServerConfig::builder_with_provider(self.server.crypto_provider().clone())
+            .with_protocol_versions(VERSIONS)
+            .map_err(|e| TransportError::handshake(&io::Error::other(e)))?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(self.server.cert_resolver.clone());
+        server.max_fragment_size = self.server.max_fragment_size;
+        Ok(Self { server: Arc::new(server), ..self })
     }
 }
 

@@ -22,6 +22,12 @@ pub enum NewFileError {
         #[source]
         error: io::Error,
     },
+    /// Its folder is missing.
+    #[error("{} can't be written: there is no folder {}; make it or name another", path.display(), folder_of(path).display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+    },
     /// What is there is a folder, a pipe or a device.
     #[error("{} is there already and is not an ordinary file", path.display())]
     NoFile {
@@ -126,6 +132,9 @@ impl NewFile {
                 Ok(file) if !left::hold(file.as_file(), file.path()) => {}
                 Ok(file) => {
                     return Ok(Self { file: BufWriter::with_capacity(1 << 16, Unnamed(file)), place });
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(NewFileError::NoFolder { path: place });
                 }
                 Err(error) => {
                     return Err(NewFileError::Io { path: place, error: io::Error::from(error.kind()) });

@@ -31,6 +31,8 @@ pub enum Fault {
     Missing,
     /// The peer does not take this side's certificate.
     Refused,
+    /// The peer expects a certificate of another name.
+    RefusedName,
     /// The peer asks for a certificate, and this side shows none.
     Asked,
     /// Both speak TLS, and no version or cipher that both know.
@@ -54,8 +56,8 @@ impl Fault {
                 AlertDescription::ProtocolVersion
                 | AlertDescription::HandshakeFailure
                 | AlertDescription::InsufficientSecurity => Self::Incompatible,
-                AlertDescription::BadCertificate
-                | AlertDescription::UnsupportedCertificate
+                AlertDescription::BadCertificate => Self::RefusedName,
+                AlertDescription::UnsupportedCertificate
                 | AlertDescription::CertificateRevoked
                 | AlertDescription::CertificateExpired
                 | AlertDescription::CertificateUnknown
@@ -131,6 +133,7 @@ impl fmt::Display for Fault {
             Self::NotYet => "its certificate is not valid yet",
             Self::Missing => "it shows no certificate",
             Self::Refused => "it does not trust the certificate of this side",
+            Self::RefusedName => "it wants another name than the certificate of this side has",
             Self::Asked => "it asks for a certificate, and this side shows none",
             Self::Incompatible => "it speaks no version of TLS, or no cipher, that this side speaks too",
             Self::Other(why) => why,
@@ -174,6 +177,10 @@ mod tests {
             ),
             (name(&[]), "no name"),
             (E::AlertReceived(AlertDescription::UnknownCA), "does not trust the certificate of this side"),
+            (
+                E::AlertReceived(AlertDescription::BadCertificate),
+                "another name than the certificate of this side",
+            ),
             (E::AlertReceived(AlertDescription::CertificateRequired), "asks for a certificate"),
             (E::AlertReceived(AlertDescription::InternalError), "alert 80"),
             (E::NoCertificatesPresented, "shows no certificate"),

@@ -40,16 +40,19 @@ pub enum OtError {
         expected: u32,
     },
     /// Bytes that encode no point of the group, or the neutral one where it would make a key known.
-    #[error("point {index} of {what} is not valid; the peer is faulty or the channel is not authenticated")]
+    #[error(
+        "in oblivious transfer point {index} of {what} is not valid: it was changed on the way, or the peer is faulty or cheats"
+    )]
     Point {
         /// The message it is in.
         what: &'static str,
         /// Its place in that message.
         index: usize,
     },
-    /// The peer sent what no honest peer sends.
+    /// What came is not what an honest peer sends. Start over with another delta.
     #[error(
-        "the consistency check of {what} failed, so the peer cheats or is faulty; start over with another delta"
+        "in oblivious transfer the consistency check of {what} failed: what came was changed on the way, or the peer is faulty or \
+         cheats"
     )]
     Check {
         /// What was checked.

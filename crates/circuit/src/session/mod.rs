@@ -254,7 +254,10 @@ pub enum SessionError {
     #[error(transparent)]
     NotAscending(#[from] crate::circuit::NotAscending),
     /// The evaluator returned what is not a label of an output.
-    #[error("the peer returned a label that output bit {bit} does not have; it is faulty or it cheats")]
+    #[error(
+        "the label that came back for output bit {bit} is neither of its two: it was changed on the way, or the peer is faulty or \
+         cheats; with --cert, --key and --trust nobody on the way can change anything"
+    )]
     Label {
         /// Which bit of all outputs.
         bit: usize,
@@ -271,6 +274,11 @@ pub enum SessionError {
     /// Oblivious transfer failed.
     #[error(transparent)]
     Transfer(ot::OtError),
+    /// What came in oblivious transfer is what no honest peer sends.
+    #[error(
+        "{0}; run both sides again, and with --cert, --key and --trust nobody on the way can change anything"
+    )]
+    Altered(ot::OtError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] blindcore_accel::Error),
@@ -284,6 +292,9 @@ impl From<ot::OtError> for SessionError {
         match error {
             ot::OtError::Io(source) => SessionError::io("during oblivious transfer", source),
             ot::OtError::Randomness(source) => SessionError::Randomness(source),
+            altered @ (ot::OtError::Point { .. } | ot::OtError::Check { .. }) => {
+                SessionError::Altered(altered)
+            }
             other => SessionError::Transfer(other),
         }
     }

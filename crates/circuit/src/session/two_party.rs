@@ -193,7 +193,7 @@ impl<'a> Garbler<'a> {
             for (bit, (slot, label)) in slots.iter().zip(bytes.as_chunks::<16>().0).enumerate() {
                 let difference = Label::from_le_bytes(*label) ^ self.labels.get(*slot, 0);
                 if difference != 0 && difference != self.offset.label() {
-                    return Err(SessionError::Label { bit });
+                    return Err(unsure(SessionError::Label { bit }));
                 }
                 bits.push(difference != 0);
             }

@@ -9,9 +9,6 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustls::client::verify_server_name;
-use rustls::pki_types::ServerName;
-use rustls::server::ParsedCertificate;
 use rustls::{ServerConnection, StreamOwned};
 
 use super::standing::{Candidate, Standing, give_way, make_room};
@@ -32,8 +29,6 @@ pub struct Listener {
     socket: TcpListener,
     security: Security,
     timeouts: Timeouts,
-    /// The name that a peer's certificate must have, if one was given.
-    peer_name: Option<ServerName<'static>>,
 }
 
 /// Somebody who was turned away; of many not every one is said.
@@ -65,7 +60,7 @@ pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<
     let all = resolve(address).map_err(refuse)?;
     check_plain(&all, security)?;
     let socket = TcpListener::bind(&all[..]).map_err(refuse)?;
-    Ok(Listener { socket, security: security.clone(), timeouts, peer_name: None })
+    Ok(Listener { socket, security: security.clone(), timeouts })
 }
 
 /// Whether a connection was not accepted because there is nothing left to accept it with, which passes.
@@ -80,7 +75,12 @@ impl Listener {
     /// # Errors
     /// The name can't be one of a certificate.
     pub fn only(self, peer_name: &str) -> Result<Self, TransportError> {
-        Ok(Self { peer_name: Some(super::server_name(peer_name)?), ..self })
+        let name = super::server_name(peer_name)?;
+        let security = match self.security {
+            Security::Tls { tls, peer_name } => Security::Tls { tls: tls.only(name)?, peer_name },
+            plain => plain,
+        };
+        Ok(Self { security, ..self })
     }
 
     /// Where it listens: the port that was given out where 0 was asked for.
@@ -255,7 +255,6 @@ impl Listener {
             let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
             let mut tls = StreamOwned::new(connection, socket.reading_ahead());
             shake_hands(&mut tls.conn, &mut tls.sock)?;
-            self.check_name(&tls.conn).map_err(io::Error::other)?;
             Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls))))
         };
         let greeted = || {
@@ -272,14 +271,6 @@ impl Listener {
             Err(_) if standing.has_ended() => Err(gave_way()),
             greeted => greeted,
         }
-    }
-
-    /// Fails unless a peer's certificate has the name that was asked for, if one was.
-    fn check_name(&self, connection: &ServerConnection) -> Result<(), rustls::Error> {
-        let Some(name) = &self.peer_name else { return Ok(()) };
-        let certificate = connection.peer_certificates().and_then(|all| all.first());
-        let certificate = certificate.ok_or(rustls::Error::NoCertificatesPresented)?;
-        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)
     }
 }
 

@@ -491,6 +491,36 @@ fn no_side_is_wrong_about_the_other_when_the_last_messages_are_lost() {
     }
 }
 
+/// Labels that were changed on their way back: the garbler says that the evaluator has the outputs, where it has.
+#[test]
+fn output_labels_that_are_changed_on_the_way_are_noticed() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let want = netlist.evaluate(&[bits(77, 8), bits(77, 8), bits(77, 8)]).unwrap();
+    for learns in [Learns::Both, Learns::Garbler] {
+        let [_, (_, total)] = over(&circuit, learns, [Line::Turned(vec![]), Line::Turned(vec![])]);
+        let outputs = circuit.output_slots().len();
+        let labels = total - 16 * outputs;
+        for output in 0..outputs {
+            let turned = Line::Turned(vec![labels + 16 * output + output % 16]);
+            let [garbled, evaluated] = over(&circuit, learns, [Line::Turned(vec![]), turned]);
+            let error = garbled.0.unwrap_err();
+            let said = error.to_string();
+            assert!(
+                said.contains(&format!("output bit {output} is neither")) && said.contains("--trust"),
+                "{said}"
+            );
+            let knows = learns == Learns::Both;
+            assert_eq!(matches!(error, SessionError::Unsure { .. }), knows, "{said}");
+            assert_eq!(said.contains("the evaluator may have learned the outputs"), knows, "{said}");
+            if knows {
+                let outcome = evaluated.0.unwrap();
+                assert_eq!((outcome.outputs, outcome.doubt.is_some()), (Some(want.clone()), true));
+            }
+        }
+    }
+}
+
 /// Colours that were turned round gave the evaluator other outputs than the garbler; now it notices, without TLS.
 #[test]
 fn decodings_that_are_changed_on_the_way_are_noticed() {

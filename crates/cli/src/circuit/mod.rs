@@ -61,7 +61,7 @@ pub(crate) fn run(config: &Config, command: Circuit) -> anyhow::Result<Outcome> 
 
 /// The circuit of a file or, where there is none, of a name.
 pub(crate) fn load(circuit: &str) -> anyhow::Result<Netlist> {
-    Ok(named::load(circuit, &mut |said| output::note(said))?)
+    Ok(named::load(circuit, &mut |said| output::warn(said))?)
 }
 
 /// Outputs in JSON: a number, or a list's numbers; as integers up to 64 bits, as text where they are wider, in hexadecimal over 128.

@@ -455,6 +455,11 @@ fn strangers_are_turned_away() {
     let garbled = finish(garbler);
     assert_eq!(outputs(&garbled), json!(["0x002a"]));
     assert!(stderr(&garbled).contains("turned away"), "{}", stderr(&garbled));
+    assert!(
+        stderr(&garbled).contains("it wants another name than the certificate of this side has"),
+        "{}",
+        stderr(&garbled)
+    );
 }
 
 /// Of two whom it trusts, a garbler that waits for bob takes bob.
@@ -472,7 +477,8 @@ fn a_listening_party_takes_the_peer_that_it_names() {
     let address = address(&mut garbler);
     let to = ["--circuit", "mult8", "--input", "7", "--connect", &address];
     let eve = ["--cert", "eve.crt", "--key", "eve.key", "--trust", "alice.crt", "--peer-name", "alice"];
-    refused(&party(dir, "evaluator", &[&to[..], &eve].concat()).wait_with_output().unwrap(), &["closed"]);
+    let other = party(dir, "evaluator", &[&to[..], &eve].concat()).wait_with_output().unwrap();
+    refused(&other, &["wants another name than the certificate of this side", "--peer-name"]);
     let bob = party(dir, "evaluator", &[&to[..], &BOB].concat()).wait_with_output().unwrap();
     assert_eq!(outputs(&bob), json!(["0x002a"]), "{}", stderr(&bob));
     let garbled = finish(garbler);

@@ -308,7 +308,13 @@ fn every_mistake_of_the_page_is_said_so() {
     let alice = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "bob.crt"];
     let bob = ["--cert", "bob.crt", "--key", "bob.key", "--trust", "alice.crt"];
     let named = [&bob[..], &["--peer-name", "alice"]].concat();
-    parties(&mut page, "No --peer-name", &alice, &bob, [&["is for alice", "; say --peer-name alice"], &[]]);
+    parties(
+        &mut page,
+        "No --peer-name",
+        &alice,
+        &bob,
+        [&["is for alice", "; say --peer-name alice"], &["wants another name", "--peer-name"]],
+    );
     let wrong = ["--cert", "bob.crt", "--key", "bob.key", "--trust", "eve.crt", "--peer-name", "alice"];
     parties(
         &mut page,
@@ -324,6 +330,14 @@ fn every_mistake_of_the_page_is_said_so() {
         &alice,
         &eve,
         [&["does not trust the certificate"], &["turned away", "--trust"]],
+    );
+    let for_carol = [&alice[..], &["--peer-name", "carol"]].concat();
+    parties(
+        &mut page,
+        "A garbler that waits for --peer-name carol",
+        &for_carol,
+        &named,
+        [&["wants another name", "--peer-name"], &["is for bob, and not for carol", "say --peer-name bob"]],
     );
     parties(
         &mut page,
