@@ -171,13 +171,17 @@ impl Plan {
             option::whole(option, text, max, remedy).map_err(anyhow::Error::msg)
         };
         // Only records that are found by a key are cut into blocks.
-        let most_record = if self.by_index { blindcore_lookup::MAX_RECORD_BYTES as u64 } else { 1 << 30 };
+        let most_record = if self.by_index {
+            blindcore_lookup::MAX_RECORD_BYTES
+        } else {
+            blindcore_store::MAX_LONG_RECORD_BYTES
+        };
         let changed =
             real("--changed", &self.changed, (0.0, 100.0), " %", "say which part of the rows changes")?;
         let gather = whole("--gather", &self.gather, MAX_GATHER as u64, "say what `serve --gather` gets")?;
         Ok(Question {
             rows: whole("--rows", &self.rows, 1 << 40, "say how many rows the table has")?,
-            record_bytes: bytes("--record-bytes", &self.record_bytes, most_record)?,
+            record_bytes: bytes("--record-bytes", &self.record_bytes, most_record as u64)?,
             key_bytes,
             directory: key_bytes.is_some() && !self.no_directory,
             proofs: blindcore_wire::ProofChoice::Auto,

@@ -85,8 +85,8 @@ impl BuildOptions {
     }
 }
 
-/// Bytes of a record, at most: what a row has, and what is put before its values.
-pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
+/// Bytes of a record by key, at most: what a row has, and what is put before its values.
+pub const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 
 /// Builds a database.
 ///

@@ -69,7 +69,7 @@ mod uring;
 
 pub use blindcore_wire::signature::SigningKey;
 pub use blindcore_wire::{CodecError, KeyError, ProofChoice, Value, codec};
-pub use build::{BuildOptions, build};
+pub use build::{BuildOptions, MAX_LONG_RECORD_BYTES, build};
 pub use error::StoreError;
 pub use external_sort::{Entries, Entry, ExternalSort, ExternalSortError, Order};
 pub use folder::abandon;

@@ -193,6 +193,12 @@ fn numbers_that_make_no_sense_are_refused() {
     for bad in ["0", "-3MB", "2GiB", "3 XB", "MB"] {
         ask("--record-bytes", bad, &["--record-bytes", "KiB"]);
     }
+    // No longer record by key than `db build` takes.
+    for bad in ["70000000", "67174401", "65MiB"] {
+        ask("--record-bytes", bad, &["--record-bytes", "not 1 to 67174400 whole bytes"]);
+    }
+    let most = plan(dir.path(), &["--rows", "100", "--record-bytes", "67174400"]);
+    assert_eq!(code(&most), 0, "{}", stderr(&most));
     ask("--key-bytes", "4097", &["--key-bytes", "4096"]);
     for flag in ["--up", "--down"] {
         for bad in ["0", "-5", "inf", "NaN", "1e9", "fast"] {
