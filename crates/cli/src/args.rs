@@ -491,7 +491,8 @@ pub(crate) struct Get {
     /// Look up this row, counted from 0; decimal or 0x-hexadecimal
     #[arg(long, group = "what", value_name = "I", value_parser = parse_index)]
     pub(crate) index: Option<u64>,
-    /// Look up every line of this file as a key; - is standard input
+    /// Look up every line of this file as a key; - is standard input. All are answered from the epoch that the run began with
+    /// for as long as the server keeps it; --json has each answer's epoch
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
     /// How that file writes keys: text, hex or base64 [default: text]
