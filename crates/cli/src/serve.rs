@@ -74,7 +74,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
 /// What is kept of registered keys: flags over settings over defaults. The server checks the ranges.
 fn keys(keys: &mut KeysConfig, args: &args::Serve, config: &Config) -> anyhow::Result<()> {
     let limits = &config.limits;
-    keys.folder = args.keys_dir.clone().or_else(|| config.keys_dir.clone());
+    keys.folder = config.keys_dir(args.keys_dir.as_deref())?.map(Into::into);
     if let Some(said) = args.keys_expire.as_deref().or(config.keys_expire.as_deref()) {
         let seconds = blindcore_units::option::seconds("--keys-expire", said).map_err(anyhow::Error::msg)?;
         keys.expire = Duration::from_secs_f64(seconds);

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `ca`, `plain_text`, `token_file` | for the server that the file names; left aside where the person names one |
 //! | `token_file` | a file of the same folder |
+//! | `keys_dir` | a folder in the same folder |
 //! | `server` | gets no token of the person's |
 //! | `cache`, `rotate_after` | left aside: a cache holds secrets of registered keys and which epochs were seen, and whoever made the folder could have put them there |
 //! | `plain_text` | not for what serves |
@@ -95,6 +96,19 @@ impl Config {
         Ok(Asked { ca, token_file, plain_text: self.aside.plain_text, note: None })
     }
 
+    /// Where a server keeps registered keys: where the person `said`, or where the settings do.
+    ///
+    /// # Errors
+    /// The file merely lies in this folder, and names one outside it.
+    pub fn keys_dir<'a>(&'a self, said: Option<&'a Path>) -> Result<Option<&'a Path>, SettingsError> {
+        match (said, self.keys_dir.as_deref(), self.found()) {
+            (None, Some(keys), Some(file)) if is_outside(Path::new("."), keys) => {
+                Err(SettingsError::KeysOutside { path: file.to_owned(), keys: keys.to_owned() })
+            }
+            (said, set, _) => Ok(said.or(set)),
+        }
+    }
+
     /// Where a server listens: as the person `said`, or as the settings do.
     ///
     /// # Errors
@@ -126,10 +140,17 @@ impl Config {
     }
 }
 
-/// Whether a file lies elsewhere than in a folder itself, links followed. One that isn't there lies nowhere.
-fn is_outside(folder: &Path, file: &Path) -> bool {
-    file.canonicalize()
-        .is_ok_and(|file| folder.canonicalize().map_or(true, |folder| file.parent() != Some(&folder)))
+/// Whether a path lies elsewhere than in a folder itself, links followed. What isn't there yet lies where it would be made.
+fn is_outside(folder: &Path, path: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return true };
+    let path = folder.join(path);
+    let lies_in = |path: &Path| path.parent().map(Path::to_owned);
+    let place = match path.canonicalize() {
+        Ok(path) => lies_in(&path),
+        Err(_) if path.is_symlink() => None,
+        Err(_) => lies_in(&path).and_then(|place| place.canonicalize().ok()),
+    };
+    place.is_none_or(|place| place != folder)
 }
 
 /// Whether an address and a port, or a port alone, name this machine to itself.
@@ -241,14 +262,39 @@ mod tests {
         assert!(!outside("a.token") && !outside("sub/../a.token") && !outside("none"));
         assert!(outside("../c.token") && outside("sub/../../c.token") && outside("sub/b.token"));
         assert!(is_outside(&folder, elsewhere.path()));
+        // What is not there would be made there.
+        assert!(outside("../none") && outside("sub/none") && outside("none/none") && outside(".."));
         #[cfg(unix)]
-        {
-            std::os::unix::fs::symlink("../c.token", folder.join("link.token")).unwrap();
+        for to in ["../c.token", "../none"] {
+            let link = folder.join("link.token");
+            std::os::unix::fs::symlink(to, &link).unwrap();
             assert!(outside("link.token"), "links are followed");
+            std::fs::remove_file(link).unwrap();
         }
         let config = found(&format!("token_file = {:?}", elsewhere.path()));
         let refused = config.asked(false, false).unwrap_err().to_string();
         assert!(refused.contains("outside") && refused.contains("--token-file"), "{refused}");
         assert!(config.asked(false, true).is_ok(), "the person's own goes");
+    }
+
+    #[test]
+    fn keys_are_kept_in_the_folder_that_a_found_file_lies_in() {
+        let elsewhere = tempfile::tempdir().unwrap();
+        for outside in
+            [elsewhere.path().to_owned(), elsewhere.path().join("new"), "../none".into(), "src/none".into()]
+        {
+            let text = format!("keys_dir = {outside:?}");
+            let refused = found(&text).keys_dir(None).unwrap_err().to_string();
+            for words in
+                ["keys_dir of ", "outside this folder", "--keys-dir", "--config /there/blindcore.toml"]
+            {
+                assert!(refused.contains(words), "{words}: {refused}");
+            }
+            // The person's word, and a file's that the person named.
+            assert_eq!(found(&text).keys_dir(Some(&outside)).unwrap(), Some(&*outside));
+            assert_eq!(named(&text).keys_dir(None).unwrap(), Some(&*outside));
+        }
+        assert_eq!(found("keys_dir = \"none.keys\"").keys_dir(None).unwrap(), Some(Path::new("none.keys")));
+        assert_eq!(found("").keys_dir(None).unwrap(), None);
     }
 }

@@ -58,9 +58,9 @@ pub struct Config {
     pub limits: Limits,
     /// As `--gather`.
     pub gather: Option<usize>,
-    /// As `--keys-dir`.
+    /// As `--keys-dir`: see [`Config::keys_dir`].
     #[serde(deserialize_with = "filled")]
-    pub keys_dir: Option<PathBuf>,
+    keys_dir: Option<PathBuf>,
     /// As `--keys-expire`.
     pub keys_expire: Option<String>,
     /// As `--rotate-after`.
@@ -182,6 +182,17 @@ pub enum SettingsError {
         path: PathBuf,
         /// The token's.
         token: PathBuf,
+    },
+    /// It merely lies in the folder, and would write elsewhere.
+    #[error(
+        "keys_dir of {file} is {}, outside this folder, and a file that lies in it keeps keys nowhere else: say --keys-dir, or \
+         --config {file} if that is yours", keys.display(), file = path.display()
+    )]
+    KeysOutside {
+        /// The file.
+        path: PathBuf,
+        /// The folder of keys.
+        keys: PathBuf,
     },
     /// It merely lies in the folder, and would open a port to others.
     #[error(

@@ -86,8 +86,8 @@ fn a_token_goes_where_its_owner_says() {
     assert!(stderr(&get(&[], None)).contains("trust of the settings file: \"12\""));
 }
 
-/// A settings file that merely lies in the folder sends nothing from outside it, opens no port to others and moves no cache;
-/// one that is named does.
+/// A settings file that merely lies in the folder sends nothing from outside it, opens no port to others, keeps no keys
+/// elsewhere and moves no cache; one that is named does.
 #[test]
 fn a_settings_file_of_the_folder_is_not_the_persons_word() {
     let dir = tempfile::tempdir().unwrap();
@@ -107,6 +107,12 @@ fn a_settings_file_of_the_folder_is_not_the_persons_word() {
     settings("metrics = \"0.0.0.0:0\"\n");
     refused(&run(dir, &["serve", "none.db"]), &["metrics of ", "--metrics"]);
     refused(&run(dir, &["serve", "none.db", "--config", "blindcore.toml"]), &["none.db"]);
+
+    settings(&format!("keys_dir = {:?}\n", elsewhere.path().join("keys")));
+    let words = ["keys_dir of ", "outside this folder", "--keys-dir", "--config"];
+    refused(&run(dir, &["serve", "none.db"]), &words);
+    refused(&run(dir, &["serve", "none.db", "--config", "blindcore.toml"]), &["none.db"]);
+    refused(&run(dir, &["serve", "none.db", "--keys-dir", "keys"]), &["none.db"]);
 
     settings("cache = \"c\"\n");
     let list = |more: &[&str]| {
