@@ -100,6 +100,8 @@ fn of_cause(cause: &(dyn StdError + 'static)) -> Option<String> {
 }
 
 const CLOSED: &str = "it closed the connection";
+const CUT: &str =
+    "what came ends before it is whole, as where it is cut or damaged, or is not a blindcore server's";
 const NOT_HTTP2: &str = "what answers there does not keep to HTTP/2, as a blindcore server does";
 
 /// What an error of the system means of a connection.
@@ -116,6 +118,8 @@ fn of_io(error: &io::Error) -> String {
         _ => match (Fault::find(error), error.get_ref().and_then(|inner| of_cause(inner))) {
             (Some(fault), _) => fault.to_string(),
             (None, Some(inner)) => inner,
+            // No word of the system's: the library's own, of a frame that ends before it is whole.
+            (None, None) if error.kind() == Kind::Other && error.raw_os_error().is_none() => CUT.to_owned(),
             (None, None) => line(&error.to_string()),
         },
     }

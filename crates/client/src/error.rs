@@ -139,8 +139,16 @@ pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
     let reason: Option<Reason> = word.and_then(|w| w.parse().ok());
     let wait = status.metadata().get("retry-after").and_then(|s| told(s.to_str().ok()?));
-    let refused = |reason| LookupError::refused(what, reason, wait, status.message(), table, epoch).into();
-    if let (None, Some(broken)) = (reason, broken(status, what)) {
+    // Beside a reason, too, the words can be the library's, of a page of HTTP: a server sends one where a request was damaged on
+    // the way and looks like nobody's.
+    let broken = broken(status, what);
+    let said = if broken.is_some() {
+        "by a page of HTTP and no answer; see what stands between"
+    } else {
+        status.message()
+    };
+    let refused = |reason| LookupError::refused(what, reason, wait, said, table, epoch).into();
+    if let (None | Some(Reason::Malformed), Some(broken)) = (reason, broken) {
         return broken;
     }
     match (reason, status.code()) {

@@ -10,6 +10,7 @@ use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Encoding, Plaintexts};
 use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_wire::REASON_HEADER;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -112,6 +113,7 @@ fn heard(error: &(dyn std::error::Error + 'static), words: &str) {
         "frame",
         "evil",
         "EOF",
+        "remaining",
         "HTTP/2 error",
         "http2 error",
         "transport error",
@@ -129,6 +131,11 @@ async fn what_answers_is_said_in_a_persons_words() {
         let head = headers(false, &[(":status", status), ("content-type", "text/html")]);
         [head, data(true, b"<html>\x1b[31mevil")].concat()
     };
+    // As a blindcore server answers what does not look like a request of its clients.
+    let reasoned = |status: &str, reason: &str| {
+        let head = [(":status", status), ("content-type", "application/json"), (REASON_HEADER, reason)];
+        [headers(false, &head), data(true, b"{\"error\":\"evil\"}")].concat()
+    };
     let refuse = |code: &str, message: &str| {
         let of_grpc = [(":status", "200"), ("content-type", "application/grpc")];
         headers(true, &[&of_grpc[..], &[("grpc-status", code), ("grpc-message", message)]].concat())
@@ -141,6 +148,16 @@ async fn what_answers_is_said_in_a_persons_words() {
         (page("503"), true, "HTTP status 503"),
         (page("404"), false, "brought HTTP status 404 and no answer, as from a web server that is not"),
         (headers(true, &[(":status", "302"), ("location", "http://evil/")]), false, "HTTP status 302"),
+        (
+            reasoned("404", "malformed"),
+            false,
+            "a table's description brought HTTP status 404 and no answer, as from a web server that is not",
+        ),
+        (
+            reasoned("413", "too-large"),
+            false,
+            "the server refused a table's description: by a page of HTTP and no answer; see what stands between",
+        ),
         (page("200"), false, "damaged, or of another kind of server"),
         (
             answer(&[0, 0, 0, 0, 2, 0xff, 0xff]),
@@ -192,6 +209,20 @@ async fn a_connection_that_ends_is_said_to_end() {
         let address = start(bytes, true, Some(tls.clone())).await;
         let url = format!("https://localhost:{}", address.port());
         heard(&ask(&url, trusting.clone()).await, "it closed the connection");
+    }
+}
+
+/// An answer that ends within a frame, as where something between removed bytes or wrote a longer length.
+#[tokio::test]
+async fn an_answer_that_is_cut_is_said_to_be() {
+    let whole = answer(&[0, 0, 0, 0, 2, 0xff, 0xff]);
+    let body = whole.len() - headers(true, &[("grpc-status", "0")]).len();
+    // In the head of a frame, in headers, in a body.
+    for bytes in [&whole[..4], &whole[..20], &whole[..body - 1]] {
+        let error = ask(&format!("http://{}", start(bytes.to_vec(), true, None).await), options()).await;
+        heard(&error, "failed on the way: what came ends before it is whole");
+        heard(&error, "; try again, and if it stays, see whether a blindcore server answers there");
+        assert!(error.passes(), "{error}");
     }
 }
 
