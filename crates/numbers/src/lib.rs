@@ -53,5 +53,5 @@ pub use content::Content;
 pub use error::Error;
 pub use format::Format;
 pub use source::{DEFAULT_LIMIT, Source, read, read_content};
-pub use values::Values;
+pub use values::{MAX_LEN, Values, is_shape};
 pub use write::{encode, encode_decimals, write, write_decimals};

@@ -161,14 +161,33 @@ impl Run {
     }
 }
 
+/// The most numbers that an array holds, and would hold if none of its axes were empty.
+pub const MAX_LEN: usize = isize::MAX as usize / 8;
+
+/// Whether an array of this shape can be had: its axes, empty ones left out, multiply to at most [`MAX_LEN`]. Whoever takes a
+/// shape from outside asks this first, since the product of all axes of an empty array says nothing of the others.
+#[must_use]
+pub fn is_shape(shape: &[usize]) -> bool {
+    let product = shape.iter().try_fold(1usize, |n, axis| n.checked_mul((*axis).max(1)));
+    product.is_some_and(|n| n <= MAX_LEN)
+}
+
 fn array<T: Clone>(
     reading: &Reading,
     shape: &[usize],
     fortran: bool,
     values: Vec<T>,
 ) -> Result<ArrayD<T>, Error> {
-    let array = ArrayD::from_shape_vec(IxDyn(shape).set_f(fortran), values)
-        .map_err(|e| reading.unfit(format!("its shape {shape:?} is impossible: {e}"), "write it again"))?;
+    if !is_shape(shape) {
+        let why = format!(
+            "its shape {shape:?} has axes that multiply, those of 0 left out, to over the limit of {MAX_LEN}"
+        );
+        return Err(reading.unfit(why, "save an array of shorter axes"));
+    }
+    let count = values.len();
+    let array = ArrayD::from_shape_vec(IxDyn(shape).set_f(fortran), values).map_err(|_| {
+        reading.unfit(format!("its shape {shape:?} is not one of {count} numbers"), "write it again")
+    })?;
     Ok(if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() })
 }
 

@@ -229,6 +229,8 @@ impl Header {
         let form = Form { exponent: EXPONENT.get(header), scale: SCALE.get(header), bound, packed, shape };
         let header = Self { key: KeyId::from_bytes(KEY.get(header)), key_bits: BITS.get(header), form };
         header.check()?;
+        // Here, and not where it is written: what is written was checked with its numbers.
+        header.form.check_shape()?;
         if header.form.bound.parts() != (top, shift) {
             return Err(FileError::Bound { top, shift });
         }

@@ -266,6 +266,11 @@ fn a_flaw_in_npy_is_named() {
         ("{'descr': '=i8', 'fortran_order': False, 'shape': ()}", "its elements, \"=i8\", don't say the"),
         ("{'descr': '<i8', 'fortran_order': False, 'shape': (2L, 3L)}", "its shape [2, 3] of <i8 takes 48 B"),
         ("{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}", "its shape [0, "),
+        (
+            "{'descr': '<i8', 'fortran_order': False, 'shape': (18446744073709551615, 0)}",
+            "its shape [18446744073709551615, 0] has axes that multiply, those of 0 left out, to over the limit of \
+             1152921504606846975; save an array of shorter axes",
+        ),
         (&over, "its header of 10015 B is over the limit of 10000 B"),
     ] {
         let error = refusal(Format::Npy, file(header));

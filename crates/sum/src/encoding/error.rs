@@ -1,6 +1,7 @@
 //! What encoding refuses.
 
 use blindcore_files::OutOfRange;
+use blindcore_numbers::MAX_LEN;
 
 use super::bound::Bound;
 use super::float::MAX_EXPONENT;
@@ -73,6 +74,15 @@ pub enum EncodingError {
         got: Vec<usize>,
         /// What fits.
         want: String,
+    },
+    /// A shape that no array has, empty or not.
+    #[error(
+        "a batch of shape {got:?} has axes that multiply, those of 0 left out, to over the limit of {MAX_LEN}; make one of \
+         shorter axes"
+    )]
+    Axes {
+        /// The shape.
+        got: Vec<usize>,
     },
     /// A plaintext over what its ciphertext was declared to hold.
     #[error(

@@ -1,6 +1,7 @@
 //! What is known of a batch: exponent, bound, shape, packing.
 
 use blindcore_files::OutOfRange;
+use blindcore_numbers::is_shape;
 
 use super::bound::Bound;
 use super::error::EncodingError;
@@ -87,16 +88,15 @@ impl Form {
                 OutOfRange { what: "the number of axes", got, min: 1, max, remedy: "reshape it" }.into()
             );
         }
-        let product = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
-        // Of an empty batch too, so that no product of some of its axes overflows.
-        if product != Some(count) || !addressable(&self.shape) {
+        self.check_shape()?;
+        if self.len() != count {
             let (got, want) = (self.shape.clone(), format!("one of {count} numbers"));
             return Err(EncodingError::Shape { what: "the batch", got, want });
         }
         if let Some(packed) = &self.packed {
             packed.packing.check(key.bits())?;
             let slots = packed.packing.slots() as usize;
-            if packed.samples.div_ceil(slots) != self.shape[0] || !addressable(&self.numbers_shape()) {
+            if packed.samples.div_ceil(slots) != self.shape[0] {
                 let got = self.shape.clone();
                 let want = format!("{} samples in groups of {slots}", packed.samples);
                 return Err(EncodingError::Shape { what: "the packed batch", got, want });
@@ -104,10 +104,14 @@ impl Form {
         }
         self.check_range(key, "what was declared", self.bound)
     }
-}
 
-/// Whether a batch of this shape could be addressed if none of its axes were empty.
-fn addressable(shape: &[usize]) -> bool {
-    let product = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
-    product.is_some_and(|n| n <= isize::MAX as usize / 8)
+    /// That there are arrays of its shape, and of that of its numbers, also of empty ones: so that no product of some of the
+    /// axes overflows. It has one axis or more.
+    pub(crate) fn check_shape(&self) -> Result<(), EncodingError> {
+        let shapes = [self.shape.clone(), self.numbers_shape()];
+        shapes
+            .into_iter()
+            .find(|shape| !is_shape(shape))
+            .map_or(Ok(()), |got| Err(EncodingError::Axes { got }))
+    }
 }

@@ -172,15 +172,32 @@ fn forged_headers_are_refused_and_never_a_panic() {
     for (form, word) in [
         (Form { exponent: i32::MIN, ..plain.clone() }, "exponent of -2147483648"),
         (Form { bound: far, ..plain.clone() }, "what was declared could reach"),
-        (Form { shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() }, "one of 0 numbers"),
-        (Form { shape: vec![0, 1, 1 << 40, 1 << 40], ..plain.clone() }, "one of 0 numbers"),
-        (Form { packed, shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() }, "one of 0 numbers"),
+        (
+            Form { shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() },
+            "to over the limit of 1152921504606846975; make one of shorter axes",
+        ),
+        (
+            Form { shape: vec![0, 1, 1 << 40, 1 << 40], ..plain.clone() },
+            "to over the limit of 1152921504606846975; make one of shorter axes",
+        ),
+        (
+            Form { packed, shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() },
+            "to over the limit of 1152921504606846975; make one of shorter axes",
+        ),
         (Form { packed: huge, shape: vec![1 << 62, 0, 8], ..plain.clone() }, ""),
+        (Form { shape: vec![usize::MAX, 0], ..plain.clone() }, "[18446744073709551615, 0] has axes"),
+        (Form { shape: vec![1 << 62, 0, 3], ..plain.clone() }, "shorter axes"),
+        (Form { shape: vec![0, 1 << 32, 1 << 32, 3], ..plain.clone() }, "shorter axes"),
     ] {
         let header = Header { key: key.id(), key_bits: key.bits(), form: form.clone() };
         let bytes = Writer::new(Vec::new(), &header).unwrap().finish().unwrap();
         let text = refusal(&bytes);
         assert!(text.contains(word), "{text}");
+        // Who reads headers alone, as decryption does of an empty file, is told too.
+        if word.contains("axes") {
+            let text = Reader::new(&bytes[..], None).err().unwrap().to_string();
+            assert!(text.contains(word), "{text}");
+        }
         assert!(form.bound.bits() >= 3);
         let numbers = Numbers::zeroed(0, key.ciphertext_words());
         assert!(Plaintexts::decrypt(&decryptor, &numbers, &form).is_err());
