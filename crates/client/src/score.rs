@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::Form;
+use blindcore_sum::evaluate::Weights;
 use blindcore_sum::file::{self, Header};
 use blindcore_sum::scheme::Encryptor;
 use bytes::Bytes;
@@ -86,6 +87,18 @@ pub enum ScoreError {
         shape: Vec<usize>,
         /// The rows that were sent.
         rows: usize,
+    },
+    /// The answer's scores are in a unit that no weights have.
+    #[error(
+        "the server answered scores with an exponent of {} and {} decimals, which no weights make of rows with {} and {}; it is \
+         not to be trusted with more",
+        .got.0, .got.1, .sent.0, .sent.1
+    )]
+    Unit {
+        /// Exponent and decimals of the scores.
+        got: (i32, u32),
+        /// Those of the rows.
+        sent: (i32, u32),
     },
     /// The answer is longer than the scores of any model that is taken.
     #[error(
@@ -174,6 +187,10 @@ impl ScoreClient {
         };
         if !fits || count == 0 || got.packed.is_some() {
             return Err(ScoreError::Shape { shape: got.shape.clone(), rows: count });
+        }
+        if !Weights::make(form, got) {
+            let unit = |form: &Form| (form.exponent, form.scale);
+            return Err(ScoreError::Unit { got: unit(got), sent: unit(form) });
         }
         let scores = reader.read_all(encryptor).map_err(answer)?;
         Ok(Scored { scores, sent, received: bytes.len() })

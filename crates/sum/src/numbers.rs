@@ -559,19 +559,19 @@ fn decode_all(
             Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
         };
     }
-    match join(batches, Plaintexts::to_f64) {
-        Ok(floats) => {
-            let texts = join(batches, Plaintexts::to_texts)?;
-            let all = floats.iter().zip(&texts).all(|(v, text)| format!("{v:?}") == *text);
-            let nearest = array(shape, floats);
-            Ok(if all {
-                Results::Values(Values::Float(nearest))
-            } else {
-                Results::Exact { texts: array(shape, texts), nearest }
-            })
-        }
-        Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_texts)?))),
+    // Floats from their texts: long ones are made once.
+    let texts = join(batches, Plaintexts::to_texts)?;
+    let floats: Vec<f64> = texts.iter().map(|text| text.parse().unwrap_or(f64::INFINITY)).collect();
+    if floats.iter().any(|v| v.is_infinite()) {
+        return Ok(Results::Decimals(array(shape, texts)));
     }
+    let all = floats.iter().zip(&texts).all(|(v, text)| format!("{v:?}") == *text);
+    let nearest = array(shape, floats);
+    Ok(if all {
+        Results::Values(Values::Float(nearest))
+    } else {
+        Results::Exact { texts: array(shape, texts), nearest }
+    })
 }
 
 /// Whether a file holds numbers as text, of any length.

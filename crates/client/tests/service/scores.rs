@@ -10,7 +10,7 @@ use blindcore_client::{Options, ScoreClient, Token};
 use blindcore_server::sum::{Model, SumConfig, SumServer};
 use blindcore_server::{Config, Tokens};
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::encoding::{Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::file;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
@@ -289,6 +289,15 @@ async fn scores_are_for_the_rows_that_were_sent() {
         let file = file::write(Vec::new(), &scores, encryptor).unwrap();
         reply(&format!("200 OK\r\nContent-Length: {}", file.len()), &file)
     };
+    // In a unit of any kind: the least and the most that weights have, and what takes thousands of digits to print.
+    let unit = |exponent, scale| {
+        let form = Form { exponent, scale, ..one.form().clone() };
+        let (key, key_bits) = (encryptor.public().id(), encryptor.public().bits());
+        let mut writer = file::Writer::new(Vec::new(), &file::Header { key, key_bits, form }).unwrap();
+        writer.write(&one.numbers(encryptor).unwrap()).unwrap();
+        let file = writer.finish().unwrap();
+        reply(&format!("200 OK\r\nContent-Length: {}", file.len()), &file)
+    };
     // A gigabyte in pieces, of which no more comes than is read.
     let endless = reply("200 OK\r\nTransfer-Encoding: chunked", b"10000\r\n");
     let endless = [endless, [vec![b'7'; 0x10000], b"\r\n10000\r\n".to_vec()].concat().repeat(40)].concat();
@@ -305,6 +314,15 @@ async fn scores_are_for_the_rows_that_were_sent() {
         (of(6, &[3, 2]), Err("shape [3, 2] for 2 rows")),
         (of(2, &[1, 1, 1, 1, 1, 1, 1, 2]), Err("shape [1, 1, 1, 1, 1, 1, 1, 2] for 2 rows")),
         (of(4, &[2, 2, 1]), Err("shape [2, 2, 1] for 2 rows")),
+        (unit(-284, 19), Ok(vec![2])),
+        (unit(256, 0), Ok(vec![2])),
+        (
+            unit(-4096, 4096),
+            Err("an exponent of -4096 and 4096 decimals, which no weights make of rows with 0 and 0"),
+        ),
+        (unit(-285, 0), Err("an exponent of -285")),
+        (unit(257, 0), Err("an exponent of 257")),
+        (unit(0, 20), Err("20 decimals")),
         (reply("200 OK\r\nContent-Length: 999999999999", b""), Err("4096 scores for each of 2 rows")),
         (endless, Err("4096 scores for each of 2 rows")),
         (refusal, Err("it does not say why")),

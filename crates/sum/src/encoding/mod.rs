@@ -32,6 +32,7 @@ pub use form::{Form, MAX_AXES};
 pub(crate) use lowering::Lowering;
 pub use plaintexts::Plaintexts;
 pub use values::Encoding;
+pub(crate) use values::MAX_DECIMALS;
 pub(crate) use words::{add_masked, bit_length, reduce_once, subtract_masked};
 
 #[cfg(test)]

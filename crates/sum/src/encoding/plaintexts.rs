@@ -173,16 +173,18 @@ impl Plaintexts {
     /// As [`Plaintexts::to_decimals`].
     pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(|position, negative, magnitude, unit| {
-            let exact = || decimals(position, negative, magnitude, unit);
-            let Ok(v) = float(position, negative, magnitude, unit) else { return exact() };
-            let printed = format!("{v:?}");
             if unit.1 == 0 {
-                return Ok(printed);
+                let printed = float(position, negative, magnitude, unit).map(|v| format!("{v:?}"));
+                return printed.or_else(|_| decimals(position, negative, magnitude, unit));
             }
-            let exact = exact()?;
+            let exact = decimals(position, negative, magnitude, unit)?;
+            let v: f64 = exact.parse().unwrap_or(f64::INFINITY);
             // Without an exponent, as decimals are.
+            if v.is_infinite() {
+                return Ok(exact);
+            }
             if v.to_string() == exact {
-                return Ok(printed);
+                return Ok(format!("{v:?}"));
             }
             Ok(if exact.contains('.') { exact } else { exact + ".0" })
         })
@@ -241,8 +243,11 @@ fn decimals(
     // A sixteenth is 0.0625: 625 with the point before its fourth digit.
     let (by, point) = if exponent < 0 { (625, scale + 4 * exponent.unsigned_abs()) } else { (16, scale) };
     let mut value = magnitude.to_vec();
-    for _ in 0..exponent.unsigned_abs() {
-        let mut carry = 0u128;
+    let mut left = exponent.unsigned_abs();
+    while left > 0 {
+        let factors = left.min(6); // 625^6 < 2^56
+        let (by, mut carry) = (u128::pow(by, factors), 0u128);
+        left -= factors;
         for word in &mut value {
             carry += u128::from(*word) * by;
             (*word, carry) = (carry as u64, carry >> 64);
@@ -252,7 +257,8 @@ fn decimals(
     // Nineteen digits at a time, the last ones first.
     const BILLIONS: u128 = 10_000_000_000_000_000_000;
     let mut parts = Vec::new();
-    while value.iter().any(|word| *word != 0) {
+    while let Some(top) = value.iter().rposition(|word| *word != 0) {
+        value.truncate(top + 1);
         let mut rest = 0u128;
         for word in value.iter_mut().rev() {
             rest = rest << 64 | u128::from(*word);

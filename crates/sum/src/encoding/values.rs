@@ -12,7 +12,7 @@ use super::float::{BASE_LOG2, exact_exponent, parts};
 /// Mantissas of decimals keep to this: 63 bits, as those of weights do.
 const MAX_DECIMAL: u128 = 1 << 63;
 /// The most decimals of an encoding: a float's mantissa and ten to this fit 128 bits together.
-const MAX_DECIMALS: u32 = 19;
+pub(crate) const MAX_DECIMALS: u32 = 19;
 
 /// How values become mantissas: their unit, and the bound that they are declared to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

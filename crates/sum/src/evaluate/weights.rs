@@ -1,8 +1,10 @@
 //! What encrypted numbers are weighed with.
 
+use std::ops::RangeInclusive;
+
 use ndarray::{Array2, AsArray, Dimension};
 
-use crate::encoding::{Bound, Encoding, EncodingError, Form, Plaintexts, float_parts};
+use crate::encoding::{Bound, Encoding, EncodingError, Form, MAX_DECIMALS, Plaintexts, float_parts};
 use crate::keys::PublicKey;
 use crate::packing::Packed;
 
@@ -15,7 +17,20 @@ pub struct Weights {
     pub(super) shape: Vec<usize>,
 }
 
+/// Exponents of weights. One that is not 0 is a float from 2^-1074 up, which has over 63 bits in a unit below the first, or one
+/// below 2^1024, which is less than half of a unit above the last.
+const EXPONENTS: RangeInclusive<i32> = -284..=256;
+
 impl Weights {
+    /// Whether weights, and a bias, may make results in the unit of `to` of numbers in that of `from`: those of others, who
+    /// answer with what costs much to decode, are refused by this.
+    #[must_use]
+    pub fn make(from: &Form, to: &Form) -> bool {
+        // A bias has a unit as weights have, and what it is added to takes the finer of both.
+        let (low, high) = (from.exponent.min(0) + EXPONENTS.start(), from.exponent + EXPONENTS.end());
+        (low..=high).contains(&to.exponent) && (from.scale..=from.scale + MAX_DECIMALS).contains(&to.scale)
+    }
+
     /// Integers: a slice, or a view of any shape.
     #[must_use]
     pub fn integers<'a, D: Dimension>(values: impl AsArray<'a, i64, D>) -> Self {
@@ -126,5 +141,57 @@ impl Weights {
             got: self.shape.clone(),
             want: want.into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever weights are made here, floats of any size at any precision, their results are taken.
+    #[test]
+    fn what_weights_make_is_known_as_theirs() {
+        let form =
+            |(exponent, scale)| Form { exponent, scale, bound: Bound::ZERO, packed: None, shape: vec![1] };
+        let values = [0.0, 5e-324, 1e-310, f64::MIN_POSITIVE, 1e-19, 0.1, 1.0, 3e18, 1e300, f64::MAX];
+        let mut units = vec![(0, 0)];
+        for value in values {
+            units.push(Weights::floats(&[value], Encoding::exact(&[value][..]).unwrap()).unwrap().unit());
+            for precision in values.into_iter().filter(|precision| *precision > 0.0) {
+                let most = value.max(f64::MIN_POSITIVE);
+                for encoding in [Encoding::fixed(precision, most), Encoding::decimal(precision, most)] {
+                    units.extend(Weights::floats(&[value], encoding.unwrap()).map(|weights| weights.unit()));
+                }
+            }
+            for exponent in -300..300 {
+                let weights = Weights::floats(&[value], Encoding::new(exponent, Bound::signed(64)).unwrap());
+                units.extend(
+                    weights.ok().filter(|weights| weights.values != [0]).map(|weights| weights.unit()),
+                );
+            }
+        }
+        let exponents = || units.iter().map(|(exponent, _)| *exponent);
+        assert_eq!(
+            (exponents().min(), exponents().max()),
+            (Some(*EXPONENTS.start()), Some(*EXPONENTS.end()))
+        );
+        units.sort_unstable();
+        units.dedup();
+        for from in [(0, 0), (0, 19), (-269, 0), (255, 0)] {
+            for weight in &units {
+                let (exponent, scale) = (from.0 + weight.0, from.1 + weight.1);
+                // With a bias, too.
+                for bias in [(exponent, scale)].iter().chain(&units) {
+                    let to = form((exponent.min(bias.0), scale.max(bias.1)));
+                    assert!(Weights::make(&form(from), &to), "{from:?} {weight:?} {bias:?}");
+                }
+            }
+            for (exponent, scale) in
+                [(from.0.min(0) - 285, from.1), (from.0 + 257, from.1), (from.0, from.1 + 20), (-4096, 4096)]
+            {
+                assert!(!Weights::make(&form(from), &form((exponent, scale))));
+            }
+        }
+        assert!(!Weights::make(&form((0, 2)), &form((0, 1))));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use blindcore_accel_cpu::Cpu;
 use blindcore_numbers::{Content, Format, Source};
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
@@ -202,4 +202,31 @@ fn what_is_not_kept_or_not_meant_is_said() {
     assert!(error.contains("integers") && error.contains("--precision"), "{error}");
     let none = Content::new("e.npy", ndarray::Array1::<i64>::zeros(0).into_dyn().into());
     assert!(encrypted(&none, plain, None).err().unwrap().to_string().contains("e.npy holds no numbers"));
+}
+
+/// A result of many decimals and sixteenths, digit by digit: as long as any form has them.
+#[test]
+fn the_finest_unit_is_printed_exactly() {
+    let three = floats(&[3.0], Encoding::new(0, Bound::new(3)).unwrap());
+    let numbers = three.numbers(PARTY.evaluator.encryptor()).unwrap();
+    let form = Form { exponent: -4096, scale: 4096, ..three.form().clone() };
+    let finest = Plaintexts::decrypt(&PARTY.decryptor, &numbers, &form).unwrap();
+    // 3 x 16^-4096 is 3 x 625^4096 with the point before its last 16384 digits, and 4096 before.
+    let power = |digits: Vec<u32>| {
+        let (mut out, mut carry) = (Vec::new(), 0);
+        for digit in digits {
+            carry += 625 * digit;
+            out.push(carry % 10);
+            carry /= 10;
+        }
+        while carry > 0 {
+            out.push(carry % 10);
+            carry /= 10;
+        }
+        out
+    };
+    let digits = (0..4096).fold(vec![3], |digits, _| power(digits));
+    let text: String = digits.iter().rev().map(ToString::to_string).collect();
+    let zeros = "0".repeat(16384 + 4096 - text.len());
+    assert_eq!(csv(&numbers::decode(&finest).unwrap()), format!("0.{zeros}{}\n", text.trim_end_matches('0')));
 }
