@@ -33,6 +33,12 @@ impl Content {
         Self { values: shape(self.values), ..self }
     }
 
+    /// The same numbers, called otherwise in messages.
+    #[must_use]
+    pub fn called(self, origin: impl Into<String>) -> Self {
+        Self { origin: origin.into(), ..self }
+    }
+
     /// Where in its source a number stands, counted in C order: a line and a column, a row and a column, or an element.
     #[must_use]
     pub fn place(&self, position: usize) -> String {
@@ -62,11 +68,18 @@ impl Content {
         if self.exact.units.is_empty() { largest } else { largest.next_up() }
     }
 
-    /// Numbers that were written with more digits than their floats have, each with its position: the integers nearest to
-    /// them times 10^`decimals`. None but where the source was [told](crate::Source::with_decimals) to look at so many.
+    /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
+    /// they were written, times 10^`decimals`, half to even. None but where the source was
+    /// [told](crate::Source::with_decimals) to look at so many.
     #[must_use]
-    pub fn exact(&self, decimals: u32) -> &[(usize, i64)] {
+    pub fn exact(&self, decimals: u32) -> &[(usize, i128)] {
         if self.exact.decimals == Some(decimals) { &self.exact.units } else { &[] }
+    }
+
+    /// How many numbers are not 0 as they were written, and so small that their floats are.
+    #[must_use]
+    pub fn vanished(&self) -> usize {
+        self.exact.vanished
     }
 }
 
@@ -92,38 +105,41 @@ pub(crate) fn row_place(row: u64, name: &str) -> String {
     format!("row {}, column {}", row + 1, shown(name))
 }
 
-/// Decimals with more digits than their floats have.
+/// What floats don't hold of decimals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Exact {
     decimals: Option<u32>,
-    units: Vec<(usize, i64)>,
+    units: Vec<(usize, i128)>,
+    vanished: usize,
 }
-
-/// Floats up to this are off by less than an eighth.
-const FINE: f64 = (1u64 << 51) as f64;
 
 impl Exact {
     pub(crate) fn new(decimals: Option<u32>) -> Self {
-        Self { decimals, units: Vec::new() }
+        Self { decimals, ..Self::default() }
     }
 
     /// Keeps the number at a position, if it is another than its float to so many decimals.
     pub(crate) fn look(&mut self, position: usize, value: f64, text: &[u8]) {
+        let mut digits = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+        self.vanished += usize::from(value == 0.0 && digits.any(|digit| matches!(digit, b'1'..=b'9')));
         let Some(decimals) = self.decimals else { return };
-        // Off by little, a float is rounded to what its decimal is; but for ties, both sides of which are as near.
-        if value.abs() * 10f64.powi(decimals as i32) < FINE {
+        // A float is off from its decimal by 2^-53 of itself at most, and this product from its own by as much: 2^-52 in all.
+        // What is twice as far from a tie is rounded to the same side as its decimal, and most numbers are.
+        let scaled = value.abs() * 10f64.powi(decimals as i32);
+        if (scaled.fract() - 0.5).abs() > 2.0 * f64::EPSILON * scaled {
             return;
         }
         let units = |text: &str| units(text, decimals);
         let exact = str::from_utf8(text.trim_ascii()).ok().and_then(units);
-        // A float above 2^51 / 10^19 ends before its 70th decimal.
-        let rounded = units(&format!("{value:.70}"));
+        // Exactly: what is near a tie of up to 19 decimals is above 2^-66, and such a float ends before its 120th decimal.
+        let rounded = units(&format!("{value:.120}"));
         self.units.extend(exact.filter(|exact| Some(*exact) != rounded).map(|exact| (position, exact)));
     }
 }
 
-/// A decimal, as a float is written, times 10^`decimals`, rounded half to even; none where that is over 63 bits.
-fn units(text: &str, decimals: u32) -> Option<i64> {
+/// A decimal, as a float is written, times 10^`decimals`, rounded half to even; none where its magnitude is over 64 bits,
+/// as no mantissa is.
+fn units(text: &str, decimals: u32) -> Option<i128> {
     let (text, exponent) = match text.split_once(['e', 'E']) {
         Some((text, exponent)) => (text, exponent.parse::<i64>().ok()?),
         None => (text, 0),
@@ -132,21 +148,21 @@ fn units(text: &str, decimals: u32) -> Option<i64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = || whole.bytes().chain(part.bytes());
     let point = (whole.len() as i64).checked_add(exponent)?.checked_add(decimals.into())?;
-    let mut value = 0i64;
+    let mut value = 0i128;
     let mut put = |digit: u8| {
-        value = value.checked_mul(10)?.checked_add(i64::from(char::from(digit).to_digit(10)?))?;
+        value = value.checked_mul(10)?.checked_add(i128::from(char::from(digit).to_digit(10)?))?;
         Some(())
     };
     let kept = usize::try_from(point).unwrap_or(0);
     digits().take(kept).try_for_each(&mut put)?;
-    // Noughts that were not written; after nineteen no digit has room.
-    (digits().count()..kept).take(20).try_for_each(|_| put(b'0'))?;
+    // Noughts that were not written; after 39 no digit has room.
+    (digits().count()..kept).take(40).try_for_each(|_| put(b'0'))?;
     let mut cut = digits().skip(kept);
     let up = match cut.next().filter(|_| point >= 0) {
         Some(b'5') => cut.any(|digit| digit != b'0') || value % 2 == 1,
         digit => digit.is_some_and(|digit| digit > b'5'),
     };
-    let value = value.checked_add(i64::from(up))?;
+    let value = value.checked_add(i128::from(up)).filter(|value| *value <= u64::MAX.into())?;
     Some(if negative { -value } else { value })
 }
 
@@ -172,10 +188,13 @@ mod tests {
             ("96e-2", 0, Some(1)),
             ("96e-3", 0, Some(0)),
             ("0e9999", 0, Some(0)),
-            ("9223372036854775807", 0, Some(i64::MAX)),
-            ("9223372036854775807.4", 0, Some(i64::MAX)),
-            ("9223372036854775807.5", 0, None),
-            ("92233720368547758.08", 2, None),
+            ("9223372036854775807", 0, Some(i64::MAX.into())),
+            ("9223372036854775807.4", 0, Some(i64::MAX.into())),
+            ("9223372036854775807.5", 0, Some(1 << 63)),
+            ("92233720368547758.08", 2, Some(1 << 63)),
+            ("-18446744073709551615.5", 0, None),
+            ("-18446744073709551615.4", 0, Some(-i128::from(u64::MAX))),
+            ("170141183460469231731687303715884105728", 0, None),
             ("1e300", 0, None),
             ("1e99999999999999999999", 0, None),
         ] {

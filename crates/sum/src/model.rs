@@ -1,10 +1,9 @@
 //! Linear models in the clear: weights and a bias, from files of numbers.
 
-use blindcore_numbers::{Content, Values};
-use ndarray::arr1;
+use blindcore_numbers::{Content, Format, Source};
 
 use crate::evaluate::Weights;
-use crate::numbers::{NumbersError, read, weights, weights_source};
+use crate::numbers::{NumbersError, read, to_decimals, weights, weights_source};
 
 /// Characters in a model's name, at most.
 const MAX_NAME: usize = 64;
@@ -61,12 +60,12 @@ impl Model {
                 ));
             };
             let outputs = model.outputs();
-            let content = match (value.parse(), value.parse::<f64>()) {
-                (Ok(number), _) => Content::new(text, Values::Int(arr1(&vec![number; outputs]).into_dyn())),
-                (_, Ok(number)) if number.is_finite() => {
-                    Content::new(text, Values::Float(arr1(&vec![number; outputs]).into_dyn()))
-                }
-                _ => read(&weights_source(&value, precision)?, say)?,
+            let content = if value.parse::<f64>().is_ok_and(f64::is_finite) {
+                // As a file of it for each output: so its digits count as theirs do.
+                let source = Source::bytes(Format::Csv, format!("{value}\n").repeat(outputs));
+                read(&to_decimals(source, precision), say)?.called(text)
+            } else {
+                read(&weights_source(&value, precision)?, say)?
             };
             let count = content.values.len();
             if count != outputs {

@@ -191,7 +191,8 @@ impl Declared {
     }
 }
 
-/// Numbers as mantissas of an encoding, those of a part in their order. Decimals of more digits than a float's are exact.
+/// Numbers as mantissas of an encoding, those of a part in their order, half to even: decimals as they were written, floats as
+/// the binary numbers that they are.
 fn mantissas<'a>(
     content: &'a Content,
     encoding: Encoding,
@@ -204,14 +205,14 @@ fn mantissas<'a>(
             Box::new(part.map(move |(i, v)| encoding.mantissa(start + i, integer_parts(*v))))
         }
         Values::Float(array) => {
-            let exact = if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { &[] };
+            let exact = limits::exact(content, encoding);
             let part = array.iter().skip(start).take(end - start).enumerate();
             Box::new(part.map(move |(i, v)| {
                 let position = start + i;
                 match exact.binary_search_by_key(&position, |(position, _)| *position) {
                     Ok(at) => {
                         let units = exact[at].1;
-                        encoding.within(position, (units < 0, units.unsigned_abs().into(), 0))
+                        encoding.within(position, (units < 0, units.unsigned_abs(), 0))
                     }
                     Err(_) => encoding.mantissa(position, float_parts(position, *v)?),
                 }
@@ -292,9 +293,14 @@ pub fn read_weights(
 
 /// Where weights come from that are rounded to a precision.
 pub(crate) fn weights_source(spec: &str, precision: Option<f64>) -> Result<Source, blindcore_numbers::Error> {
+    Ok(to_decimals(Source::parse(spec)?, precision))
+}
+
+/// A source whose numbers are rounded to a precision, where there is one.
+pub(crate) fn to_decimals(source: Source, precision: Option<f64>) -> Source {
     let decimals =
         |_| Declared { precision, magnitude: Some(f64::MIN_POSITIVE), ..Declared::default() }.decimals();
-    Ok(Source::parse(spec)?.with_decimals(precision.and_then(decimals)))
+    source.with_decimals(precision.and_then(decimals))
 }
 
 /// What the largest weight is rounded to a unit of, so that no weight has more bits: nine digits and more.

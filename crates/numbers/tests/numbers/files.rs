@@ -453,6 +453,30 @@ fn decimals_beyond_floats_are_kept_and_places_known() {
     }
 }
 
+/// A float near a tie, or far from its decimal in small units, may be rounded to another side than what was written.
+#[test]
+fn decimals_near_a_tie_are_rounded_as_they_were_written() {
+    for (text, decimals, want) in [
+        ("0.295", 2, Some(30)),
+        ("0.285", 2, None),
+        ("-0.295", 2, Some(-30)),
+        ("0.015000000000000000000000001", 2, Some(2)),
+        ("0.125", 2, None),
+        ("2200000.0000000006", 9, Some(2200000000000001)),
+        ("22000000000000.0137", 2, Some(2200000000000001)),
+        ("0.5000000000000000000000001", 0, Some(1)),
+        ("9223372036854775809.0", 0, Some((1 << 63) + 1)),
+        ("1e-400", 9, None),
+    ] {
+        let content =
+            read_content(&Source::bytes(Format::Csv, format!("1.5\n{text}\n")).with_decimals(Some(decimals)))
+                .unwrap();
+        let exact = content.exact(decimals).iter().find(|(position, _)| *position == 1);
+        assert_eq!(exact.map(|(_, units)| *units), want, "{text}");
+        assert_eq!(content.vanished(), usize::from(text == "1e-400"), "{text}");
+    }
+}
+
 /// Found by fuzzing: a schema that says it has two billion children, and one that seems to where a field's type is not looked
 /// at: the library would take 16 GB for them.
 #[test]

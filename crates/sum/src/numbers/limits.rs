@@ -39,9 +39,14 @@ fn integer(array: &ArrayD<i64>, position: usize, bits: u32, limit: Bound) -> (St
     (over, format!("--bits {}", array.iter().map(length).max().unwrap_or(64)))
 }
 
+/// Numbers that are rounded as they were written, where their unit is one of decimals.
+pub(super) fn exact(content: &Content, encoding: Encoding) -> &[(usize, i128)] {
+    if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { &[] }
+}
+
 /// A float as it may have been written.
 pub(super) fn written(content: &Content, encoding: Encoding, position: usize) -> String {
-    let exact = content.exact(encoding.scale());
+    let exact = exact(content, encoding);
     if let Ok(at) = exact.binary_search_by_key(&position, |(position, _)| *position) {
         let (units, places) = (exact[at].1, encoding.scale() as usize);
         let digits = format!("{:0>width$}", units.unsigned_abs(), width = places + 1);
@@ -81,7 +86,13 @@ fn round_up(magnitude: f64) -> String {
 /// Says how many numbers are so small that they count as 0.
 pub(super) fn say_lost(content: &Content, encoding: Encoding, what: &str, say: &mut dyn FnMut(String)) {
     let Values::Float(array) = &content.values else { return };
-    let lost = array.iter().filter(|value| encoding.loses(**value)).count();
+    let exact = exact(content, encoding);
+    let loses = |(position, value): &(usize, &f64)| match exact.binary_search_by_key(position, |(at, _)| *at)
+    {
+        Ok(at) => exact[at].1 == 0,
+        Err(_) => encoding.loses(**value),
+    };
+    let lost = content.vanished() + array.iter().enumerate().filter(loses).count();
     if lost > 0 {
         let (all, origin) = (array.len(), &content.origin);
         say(format!(

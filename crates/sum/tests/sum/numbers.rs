@@ -9,9 +9,11 @@ use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::model::Model;
 use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
+use proptest::prelude::*;
 
 struct Party {
     evaluator: Evaluator,
@@ -116,6 +118,70 @@ fn decimals_of_many_digits_go_in_whole() {
     assert_eq!(weights.unwrap().values(), [7036874417766407, -25]);
 }
 
+/// A decimal in text, rounded as integers say: its digits, those after the point, and the decimals that are kept.
+fn rounded(digits: i128, point: u32, kept: u32) -> i128 {
+    let unit = 10i128.pow(point - kept);
+    let (whole, rest) = (digits.div_euclid(unit), digits.rem_euclid(unit));
+    whole + i128::from(2 * rest > unit || 2 * rest == unit && whole % 2 != 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Half to even, whatever a float makes of it: anywhere, at ties, and a last digit beside them.
+    #[test]
+    fn decimals_are_rounded_as_they_are_written(
+        digits in any::<i64>(), size in 0u32..63, kept in 0u32..10, more in 1u32..12, kind in 0u8..4,
+    ) {
+        // Of at most 62 bits, so that a round number of units is one of weights.
+        let whole = i128::from(digits >> (1 + size));
+        let unit = 10i128.pow(more);
+        let cut = match kind {
+            0 => i128::from(digits).rem_euclid(unit),
+            1 => unit / 2,
+            2 => unit / 2 + 1,
+            _ => unit / 2 - 1,
+        };
+        let (all, point) = (whole * unit + cut, kept + more);
+        let text = format!("{:0>width$}", all.unsigned_abs(), width = point as usize + 1);
+        let (before, after) = text.split_at(text.len() - point as usize);
+        let sign = if all < 0 { "-" } else { "" };
+        let precision = format!("1e-{kept}").parse().unwrap();
+        for text in [format!("{sign}{before}.{after}\n"), format!("{sign}{before}{after}e-{point}\n")] {
+            let declared = Declared { precision: Some(precision), magnitude: Some(0.5), ..Declared::default() };
+            let weights = numbers::weights(&read(&text, declared).0, Some(precision), false, &mut |_| ());
+            let (got, want) = (weights.unwrap().values().to_vec(), rounded(all, point, kept) as i64);
+            prop_assert_eq!(got, [want], "{}", text);
+        }
+    }
+}
+
+/// Decimals go by what was written, floats by the binary numbers that they are.
+#[test]
+fn ties_go_to_even_by_what_is_written() {
+    let cents = Declared { precision: Some(0.01), magnitude: Some(1e14), ..Declared::default() };
+    for (text, declared, want) in [
+        ("0.295\n0.285\n-0.295\n0.015000000000000000000000001\n", cents, "0.3\n0.28\n-0.3\n0.02\n"),
+        ("22000000000000.0137\n", cents, "22000000000000.01\n"),
+        ("2200000.0000000006\n", Declared::default(), "2200000.000000001\n"),
+        ("220000000.0000000006\n", Declared::default(), "220000000.000000001\n"),
+    ] {
+        let (ciphertexts, _) = encrypted(&read(text, declared).0, declared, None).unwrap();
+        assert_eq!(csv(&decrypted(&ciphertexts)), want);
+    }
+    let floats = Content::new("x.npy", ndarray::array![0.295, 0.125, 0.375].into_dyn().into());
+    let (ciphertexts, _) = encrypted(&floats, cents, None).unwrap();
+    assert_eq!(csv(&decrypted(&ciphertexts)), "0.29\n0.12\n0.38\n");
+    // A bias on the command line is read as one in a file is.
+    let folder = std::env::temp_dir().join(format!("blindcore-bias-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("w.csv"), "1,2\n3,4\n").unwrap();
+    let model = format!("m={}", folder.join("w.csv").display());
+    let models = Model::read_all(&[model], &["m=-0.295".into()], Some(0.01), &mut |note| panic!("{note}"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(models.unwrap()[0].bias.as_ref().unwrap().values(), [-30, -30]);
+}
+
 /// The line, the column, the number as it was written, and the option that helps.
 #[test]
 fn numbers_over_what_was_declared_are_named_with_the_option_that_helps() {
@@ -189,6 +255,10 @@ fn what_is_not_kept_or_not_meant_is_said() {
             "note: 2 of 4 numbers of the input are so small that they count as 0; a smaller --precision keeps them"
         ]
     );
+    // Also what is below all floats, and what is 0 by its digits alone.
+    let (content, _) = read("1e-400\n-0.0\n0e-400\n0.0000000005\n1.0\n", plain);
+    let (_, said) = encrypted(&content, plain, None).unwrap();
+    assert!(said[0].contains("2 of 5 numbers of the input are so small"), "{said:?}");
     let (content, said) = read("1,234\n5,678\n", plain);
     assert_eq!(content.values.shape(), [2, 2]);
     assert!(said[0].contains("read as 2 numbers") && said[0].contains("write 1234"), "{said:?}");
