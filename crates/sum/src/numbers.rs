@@ -163,9 +163,15 @@ impl Declared {
 
     /// The encoding for these numbers, and how many bits they have.
     ///
+    /// `say` is told where they can't be decimals.
+    ///
     /// # Errors
     /// Something is declared that these numbers don't have, or there is no such encoding.
-    pub fn encoding(&self, values: &Values) -> Result<(Encoding, u32), NumbersError> {
+    pub fn encoding(
+        &self,
+        values: &Values,
+        say: &mut dyn FnMut(String),
+    ) -> Result<(Encoding, u32), NumbersError> {
         match values {
             Values::Int(_) if self.precision.is_some() || self.magnitude.is_some() => {
                 Err(NumbersError::Options {
@@ -185,6 +191,10 @@ impl Declared {
             }
             Values::Float(_) => {
                 let encoding = self.floats()?;
+                if !self.phe {
+                    let remedy = "a coarser --precision or a smaller --magnitude keeps decimals";
+                    limits::say_floats(encoding, "numbers", remedy, say);
+                }
                 Ok((encoding, encoding.bound().bits() + 1))
             }
         }
@@ -342,6 +352,10 @@ pub fn weights(
     if let Some(precision) = precision {
         let encoding =
             if phe { Encoding::fixed(precision, largest)? } else { Encoding::decimal(precision, largest)? };
+        if !phe {
+            let what = format!("the weights of {}", content.origin);
+            limits::say_floats(encoding, &what, "a coarser --precision keeps decimals", say);
+        }
         return made(encoding, say);
     }
     // As they were written, if that is short.
@@ -360,11 +374,11 @@ pub fn weights(
         _ if exact.bound().bits() <= 32 => return made(exact, say),
         // With nine digits at least.
         Some(scale) if !short(&(scale + 1)) => {
-            (Encoding::decimal(10f64.powi(-scale), largest)?, format!("1e-{scale}"))
+            (Encoding::decimal(10f64.powi(-scale), largest)?, limits::unit(0, scale as u32))
         }
         _ => {
             let encoding = Encoding::fixed(largest / WEIGHT_LIMIT, largest)?;
-            (encoding, format!("16^{}", encoding.exponent()))
+            (encoding, limits::unit(encoding.exponent(), 0))
         }
     };
     let origin = &content.origin;

@@ -575,6 +575,18 @@ fn cents_stay_cents() {
     std::fs::write(dir.join("tiny.csv"), "0.5,1e-12,0\n").unwrap();
     let said = stderr(&dot("tiny.csv", "tiny.ct"));
     assert!(said.contains("1 of 3 weights of tiny.csv are so small that they count as 0"), "{said}");
+    // A column of CSV is one row, which is said to who has a weight for rows of one number.
+    std::fs::write(dir.join("one.csv"), "2\n").unwrap();
+    let column = ["--in", "prices.ct", "--weights", "one.csv", "--out", "one.ct"];
+    let column = run(dir, &[&["sum", "dot", TEST, "--key", "k.pub"], &column[..]].concat());
+    refused(
+        &column,
+        &["[..., 1] for weights [1]", "give a weight for each", "a CSV file of one column is a single row"],
+    );
+    // Where decimals don't do is said by the command, too.
+    let far = ["--in", "tiny.csv", "--out", "far.ct", "--magnitude", "1e15"];
+    let far = ok(dir, &[&["sum", "encrypt", TEST, "--key", "k.pub"], &far[..]].concat());
+    assert!(stderr(&far).contains("are floats rounded to 16^-8; a coarser --precision"), "{}", stderr(&far));
     // python-paillier has no decimals.
     let foreign = [
         "sum",

@@ -84,6 +84,17 @@ pub enum EncodingError {
         /// The shape.
         got: Vec<usize>,
     },
+    /// What is weighed has another number of terms than the weights.
+    #[error(
+        "the batch has shape {got:?} where {want} is asked for; give a weight for each number along its last axis (a CSV file \
+         of one column is a single row), or encrypt rows as long as those of the weights"
+    )]
+    Terms {
+        /// The shape of the batch.
+        got: Vec<usize>,
+        /// What fits.
+        want: String,
+    },
     /// A plaintext over what its ciphertext was declared to hold.
     #[error(
         "number {position} decrypts to over the declared {limit} in magnitude: is it under this key? Else it overflowed, or was \

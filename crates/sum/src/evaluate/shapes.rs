@@ -17,7 +17,7 @@ pub(super) fn weighed_shape(
     if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
         let groups = if groups == 1 { "groups, " } else { "" };
         let want = format!("[{groups}..., {terms}] for weights {weights:?}");
-        return Err(EncodingError::Shape { what: "the batch", got: x.form.shape.clone(), want });
+        return Err(EncodingError::Terms { got: x.form.shape.clone(), want });
     }
     let mut shape = x.form.shape.clone();
     shape.pop();

@@ -44,6 +44,25 @@ pub(super) fn exact(content: &Content, encoding: Encoding) -> &[(usize, i128)] {
     if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { &[] }
 }
 
+/// A unit in words.
+pub(super) fn unit(exponent: i32, decimals: u32) -> String {
+    match (exponent, decimals) {
+        (0, 0) => "whole numbers".into(),
+        (0, decimals) => format!("1e-{decimals}"),
+        (exponent, _) => format!("16^{exponent}"),
+    }
+}
+
+/// Says that numbers are floats, where decimals were asked for.
+pub(super) fn say_floats(encoding: Encoding, what: &str, remedy: &str, say: &mut dyn FnMut(String)) {
+    if encoding.exponent() != 0 || encoding.bound() > Bound::signed(64) {
+        let unit = unit(encoding.exponent(), 0);
+        say(format!(
+            "note: {what} of this precision take over 63 bits as decimals, and are floats rounded to {unit}; {remedy}"
+        ));
+    }
+}
+
 /// A float as it may have been written.
 pub(super) fn written(content: &Content, encoding: Encoding, position: usize) -> String {
     let exact = exact(content, encoding);

@@ -434,6 +434,14 @@ fn operands_that_do_not_fit_are_refused_by_name() {
         ),
         (refusal(e.dot(&x, &w(&[1, 2]))), vec!["the batch has shape [2, 3]", "[..., 2]"]),
         (
+            refusal(e.dot(&v, &w(&[1]))),
+            vec![
+                "[..., 1] for weights [1]",
+                "; give a weight for each",
+                "a CSV file of one column is a single row",
+            ],
+        ),
+        (
             refusal(e.dot(&x, &Weights::integers(&[[1, 2, 3]]))),
             vec!["the weights has shape [1, 3]", "a vector"],
         ),

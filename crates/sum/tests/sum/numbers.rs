@@ -77,7 +77,7 @@ fn encrypted(
     declared: Declared,
     packing: Option<Packing>,
 ) -> Result<(Ciphertexts, Vec<String>), NumbersError> {
-    let (encoding, _) = declared.encoding(&content.values).unwrap();
+    let (encoding, _) = declared.encoding(&content.values, &mut |_| ()).unwrap();
     let mut said = Vec::new();
     let mut say = |note| said.push(note);
     let ciphertexts = numbers::encrypt(&PARTY.evaluator, content, encoding, packing, &mut say, &mut ())?;
@@ -266,6 +266,37 @@ fn what_is_not_kept_or_not_meant_is_said() {
         let said = read(text, plain).1;
         assert!(!said.iter().any(|note| note.contains("1234")), "{text}: {said:?}");
     }
+    // Where decimals are over 63 bits.
+    let note = |declared: Declared| {
+        let (content, mut said) = (read("1.5\n", declared).0, Vec::new());
+        declared.encoding(&content.values, &mut |note| said.push(note)).unwrap();
+        said
+    };
+    let far = Declared { magnitude: Some(1e15), ..plain };
+    let units = Declared { precision: Some(1.0), magnitude: Some(1e30), ..plain };
+    assert!(note(units)[0].contains("floats rounded to whole numbers;"));
+    let (content, _) = read("123456789012345678901234567.0\n9007199254740993.0\n", units);
+    let (ciphertexts, _) = encrypted(&content, units, None).unwrap();
+    assert_eq!(csv(&decrypted(&ciphertexts)), "123456789012345678152597504\n9007199254740993\n");
+    assert_eq!(
+        note(far),
+        [
+            "note: numbers of this precision take over 63 bits as decimals, and are floats rounded to 16^-8; a coarser --precision or \
+             a smaller --magnitude keeps decimals"
+        ]
+    );
+    assert!([plain, Declared { phe: true, ..far }].iter().all(|declared| note(*declared).is_empty()));
+    // What weights are rounded to.
+    let weights = |values: [f64; 2], precision| {
+        let (content, mut said) = (Content::new("w", ndarray::arr1(&values).into_dyn().into()), Vec::new());
+        numbers::weights(&content, precision, false, &mut |note| said.push(note)).unwrap();
+        said.concat()
+    };
+    let (third, floats) = (1.0 / 3.0, "are floats rounded to 16^-7; a coarser --precision keeps decimals");
+    assert!(weights([third, 1.0], None).contains("rounded to 1e-9;"));
+    assert!(weights([1.5e9 + third, 1.0], None).contains("rounded to whole numbers;"));
+    assert!(weights([5e9 + third, 1.0], None).contains("rounded to whole numbers;"));
+    assert!(weights([1e10, 1.0], Some(9e-9)).contains(floats));
     // A precision says nothing for weights that are integers.
     let weights = Content::new("w", ndarray::array![1i64, 2].into_dyn().into());
     let error = numbers::weights(&weights, Some(100.0), false, &mut |_| ()).err().unwrap().to_string();
