@@ -235,6 +235,15 @@ impl PublicKey {
         self.id
     }
 
+    /// Whether its secret key decrypts what was encrypted under the key of this name: that is its own name, and of a
+    /// short-exponent key that of the textbook key of its n, which is how python-paillier knows it. Decryption takes out noise
+    /// of any kind, but for that of a special key, whose exponents are those of its own noise.
+    #[must_use]
+    pub fn decrypts(&self, id: KeyId) -> bool {
+        let textbook = || Self::made(Mode::Textbook, self.n.clone(), Vec::new()).id;
+        id == self.id || self.mode == Mode::ShortExponent && id == textbook()
+    }
+
     /// How it encrypts.
     #[must_use]
     pub fn mode(&self) -> Mode {

@@ -638,7 +638,7 @@ fn decrypt_file(
 ) -> Result<Decrypted, NumbersError> {
     let mut reader = disk::open(path)?;
     let (key, header) = (decryptor.public(), reader.header().clone());
-    if header.key != key.id() || header.key_bits != key.bits() {
+    if !key.decrypts(header.key) || header.key_bits != key.bits() {
         return Err(NumbersError::Key {
             path: path.display().to_string(),
             got: header.key,

@@ -129,6 +129,12 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
         }))?;
     } else {
         output::note(&format!("public key {}: {}", public.id(), args.out.display()));
+        if public.id() != key.public().id() {
+            let own = key.public().id();
+            output::note(&format!(
+                "it is key {own} by n alone, as python-paillier has it: both have one secret key, and no sums of one with the other"
+            ));
+        }
     }
     Ok(Outcome::Done)
 }

@@ -150,6 +150,16 @@ fn keys_and_ciphertexts_of_python_paillier() {
     let seen = json(&ok(dir, &["sum", "inspect", "short.json", "--json"]));
     assert_eq!(held["key"], seen["key"]);
     assert_eq!(held["mode"], "textbook");
+    // That is said, and what is encrypted with it decrypts with the same secret key, from either kind of file.
+    let own = json(&ok(dir, &["sum", "inspect", "short.key", "--json"]))["key"].clone();
+    let said =
+        stderr(&ok(dir, &["sum", "public", TEST, "--key", "short.key", "--out", "short.json", "--force"]));
+    assert!(said.contains(own.as_str().unwrap()) && said.contains("by n alone"), "{said}");
+    for file in ["short.ct", "short.jsonl"] {
+        ok(dir, &["sum", "encrypt", TEST, "--key", "short.json", "--in", "a.csv?column=x", "--out", file]);
+        let back = json(&ok(dir, &["sum", "decrypt", TEST, "--key", "short.key", "--in", file, "--json"]));
+        assert_eq!(back["values"].as_array().map(Vec::len), Some(3), "{back}");
+    }
     let public: serde_json::Value =
         serde_json::from_slice(&std::fs::read(dir.join("q.json")).unwrap()).unwrap();
     assert_eq!((&public["kty"], &public["alg"]), (&json!("DAJ"), &json!("PAI-GN1")));

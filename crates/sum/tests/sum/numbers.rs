@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use blindcore_accel_cpu::Cpu;
 use blindcore_numbers::{Content, Format, Source};
 use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::disk;
 use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
-use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::keys::{KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::model::Model;
 use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
 use blindcore_sum::packing::Packing;
@@ -330,4 +331,26 @@ fn the_finest_unit_is_printed_exactly() {
     let text: String = digits.iter().rev().map(ToString::to_string).collect();
     let zeros = "0".repeat(16384 + 4096 - text.len());
     assert_eq!(csv(&numbers::decode(&finest).unwrap()), format!("0.{zeros}{}\n", text.trim_end_matches('0')));
+}
+
+/// A shorter exponent than that of n is for encryption alone: what python-paillier's key of the same n encrypted decrypts.
+#[test]
+fn a_key_of_short_exponents_decrypts_what_its_n_alone_encrypted() {
+    let folder = std::env::temp_dir().join(format!("blindcore-textbook-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let file = folder.join("x.ct");
+    for (mode, decrypts) in [(Mode::ShortExponent, true), (Mode::Textbook, true), (Mode::SpecialKey, false)] {
+        let key = SecretKey::generate(KeySize::test_only(512).unwrap(), mode).unwrap();
+        let textbook = PublicKey::textbook(key.public().n()).unwrap();
+        let evaluator = Evaluator::new(&textbook, &device).unwrap();
+        let plaintexts = Plaintexts::integers(&textbook, &[3, -4], Encoding::integers(8).unwrap()).unwrap();
+        let ciphertexts = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts).unwrap();
+        disk::write(&file, &ciphertexts, &evaluator).unwrap();
+        let back = numbers::decrypt(&file, &Decryptor::new(&key, &device).unwrap(), &mut ());
+        assert_eq!(back.map(|back| csv(&back.results)).ok(), decrypts.then(|| "3\n-4\n".into()), "{mode:?}");
+        let other = SecretKey::generate(KeySize::test_only(512).unwrap(), mode).unwrap();
+        assert!(numbers::decrypt(&file, &Decryptor::new(&other, &device).unwrap(), &mut ()).is_err());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
 }
