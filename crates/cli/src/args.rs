@@ -31,7 +31,8 @@ Examples:
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
 --device, --threads, --server, --ca, --timeout, --cache, --listen, --tls-cert, --tls-key, --tokens, --metrics, --memory, --gather
-and --keys-dir can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.
+and --keys-dir, where the command's help names the variable, can also be set by BLINDCORE_DEVICE and so on, or in
+blindcore.toml; the flag wins, then the variable.
 BLINDCORE_LOG sets what servers log: error, warn, info (the default), debug or trace, or a level for each part, such as
 BLINDCORE_LOG=warn,blindcore_server::host=info.")]
 pub(crate) struct Args {

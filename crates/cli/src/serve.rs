@@ -8,7 +8,7 @@ use blindcore_server::{Config as ServerConfig, Host, HostBuilder, KeysConfig, Me
 
 use crate::config::Config;
 use crate::output::Bar;
-use crate::serving::{Hangup, address, front, mib, shutdown};
+use crate::serving::{Hangup, address, front, log_filter, mib, shutdown};
 use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
@@ -17,7 +17,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:7700";
 /// Whether a server would start with the settings and the environment, whatever its tables.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     match args::parse_from(["blindcore", "serve", "."]).1.map(|args| args.command) {
-        Ok(args::Command::Serve(args)) => Ok(builder(config, &args)?.check()?),
+        Ok(args::Command::Serve(args)) => log_filter().and(Ok(builder(config, &args)?.check()?)),
         Ok(_) => unreachable!("it is serve that was parsed"),
         Err(wrong) => Err(args::refused(&wrong).into()),
     }

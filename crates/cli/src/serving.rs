@@ -63,7 +63,7 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 pub(crate) static LOGS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// What `BLINDCORE_LOG` asks for: levels, of all or of a part. A name alone would be read as a part's and log nothing else.
-fn filter() -> anyhow::Result<EnvFilter> {
+pub(crate) fn log_filter() -> anyhow::Result<EnvFilter> {
     let said = blindcore_units::variable("BLINDCORE_LOG").unwrap_or("info".into());
     let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     let filter =
@@ -76,7 +76,7 @@ fn filter() -> anyhow::Result<EnvFilter> {
 }
 
 pub(crate) fn log_to_stderr(json: bool) -> anyhow::Result<()> {
-    let filter = filter()?;
+    let filter = log_filter()?;
     // The server stays if the reader of its log goes away.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -226,7 +226,12 @@ impl Config {
         let text = small::read_text(path, MAX_BYTES)?;
         let read = toml::from_str(&text).map_err(|e| {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            SettingsError::Line { path: path.into(), line, why: in_words(e.message()) }
+            let place = e.span().and_then(|span| text.get(span)).map(str::trim);
+            let why = match (e.message(), place) {
+                ("duplicate key", Some(name)) => format!("{name} is given twice; leave one of the lines out"),
+                (message, _) => in_words(message),
+            };
+            SettingsError::Line { path: path.into(), line, why }
         })?;
         let mut config =
             Self { file: Some(path.canonicalize().map_err(io)?), named: named.is_some(), ..read };
@@ -263,7 +268,6 @@ fn in_words(message: &str) -> String {
         ("expected a string", "expected text in quotes"),
         ("expected a boolean", "expected true or false"),
         ("unknown field", "unknown setting"),
-        ("duplicate key", "given twice:"),
     ];
     let text = words.iter().fold(message.to_owned(), |text, (type_, word)| text.replace(type_, word));
     text.replace(['\n', '\r'], " ")
@@ -280,6 +284,11 @@ mod tests {
         std::fs::write(&path, "device = \"cpu\"\n\nlisen = \"x\"\n").unwrap();
         let error = Config::load(Some(&path)).unwrap_err().to_string();
         assert!(error.contains("line 3") && error.contains("lisen"), "{error}");
+        for text in ["threads = 1\nthreads = 2\n", "[limits]\nthreads = 1\n \"threads\" = 2\n"] {
+            std::fs::write(&path, text).unwrap();
+            let error = Config::load(Some(&path)).unwrap_err().to_string();
+            assert!(error.contains("threads") && error.contains("is given twice; leave"), "{error}");
+        }
         std::fs::write(&path, "gather = 4\nthreads = 2").unwrap();
         let config = Config::load(Some(&path)).unwrap();
         assert_eq!((config.gather, config.threads), (Some(4), Some(2)));

@@ -173,6 +173,9 @@ fn what_the_environment_says_is_taken_or_refused() {
     for log in ["verbose", "warn,nonsense", "blindcore_server=loud"] {
         let output = blindcore(dir).args(["serve", "t.db"]).env("BLINDCORE_LOG", log).output().unwrap();
         refused(&output, &["BLINDCORE_LOG", log, "debug"]);
+        let output = blindcore(dir).arg("doctor").env("BLINDCORE_LOG", log).output().unwrap();
+        assert_eq!(code(&output), 2);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("wrong: serve: BLINDCORE_LOG"));
     }
     let ask = ["--table", "t", "--key", "a"];
     refused(
