@@ -106,7 +106,8 @@ fn main() -> Result<ExitCode, Failure> {
     // Samplers draw from a stream that no class decides: what can show is the stream's position.
     let found = welch(time, &[vec![0usize; 8], vec![1usize; 8]], choose, |which| {
         let mut out = vec![0i8; 2048];
-        let mut rng = rng.borrow_mut();
+        // A stream of its own: one ends after 256 GiB, which hours of samples are.
+        let mut rng = SecretRng::from_os()?;
         let begin = Instant::now();
         let _ = which;
         rng.fill_ternary(&mut out);

@@ -52,3 +52,22 @@ fn version_3_with_checksums_of_tiles_and_changes() {
         assert_eq!(text(&stored, key.as_bytes()).as_deref(), value, "{key}");
     }
 }
+
+#[test]
+fn versions_4_and_7_with_types_and_a_place_where_following_stands() {
+    for version in [4, 7] {
+        let stored = opened(version);
+        let fruits = [
+            ("apple", Some("red")),
+            ("pear", Some("yellow")),
+            ("plum", Some("blue")),
+            ("fig", Some("purple")),
+        ];
+        for (key, value) in fruits {
+            assert_eq!(text(&stored, key.as_bytes()).as_deref(), value, "{key}");
+        }
+        let follow = Manifest::read(&golden(version)).unwrap().follow.unwrap();
+        assert_eq!((&follow.column[..], follow.last.as_u64()), ("seq", Some(5)));
+        assert_eq!(follow.source.is_some(), version == 7);
+    }
+}
