@@ -23,7 +23,7 @@ pub enum NewFileError {
         error: io::Error,
     },
     /// Its folder is missing.
-    #[error("{} can't be written: there is no folder {}; make it or name another", path.display(), folder_of(path).display())]
+    #[error("{} can't be written: its folder {} is missing; make it, or name another", path.display(), folder_of(path).display())]
     NoFolder {
         /// The file.
         path: PathBuf,

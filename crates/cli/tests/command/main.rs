@@ -21,6 +21,7 @@ mod said;
 mod schemes;
 mod secured;
 mod sum;
+mod sum_cents;
 mod sum_serve;
 mod survives;
 

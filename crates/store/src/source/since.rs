@@ -227,7 +227,7 @@ impl SourceSpec {
             }
             let last = match last.map(Json::as_u64) {
                 Some(None) => {
-                    return refuse("what it was followed by is no transaction", "build the table again");
+                    return refuse("its place is not that of a transaction", "build the table again");
                 }
                 last => last.flatten(),
             };

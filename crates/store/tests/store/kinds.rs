@@ -190,7 +190,7 @@ fn numbers_in_texts_are_followed_by_their_values() {
             sqlite.execute("UPDATE t SET v = 'unseen' WHERE id = 8", []).unwrap();
             assert_eq!(follow().changed, 0, "what lies below is not read again");
         }
-        // What is no number is read whatever it begins with.
+        // Texts that are not numbers are read, however they begin.
         for (id, text) in (20..).zip(["1-2", "192.168.0.1", "5.", ".5", "--5", "1e3", " 5", "0x10", ""]) {
             sqlite.execute("INSERT INTO t VALUES (?1, 'x', ?2)", (id, text)).unwrap();
             assert_eq!(follow().added, 1, "{text}");

@@ -2,6 +2,7 @@
 //! measures its own process and stays alone.
 
 mod build;
+mod columns;
 mod golden;
 mod kinds;
 mod plain;

@@ -6,4 +6,5 @@ mod golden;
 mod known_answers;
 mod numbers;
 mod phe_roundtrip;
+mod refusals;
 mod scheme;
