@@ -69,8 +69,8 @@ impl Content {
     }
 
     /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
-    /// they were written, times 10^`decimals`, half to even. Empty
-    /// unless the source was asked for this many decimals by [`with_decimals`](crate::Source::with_decimals).
+    /// they were written, times 10^`decimals`, half to even. Empty unless the source was asked for this
+    /// many decimals by [`with_decimals`](crate::Source::with_decimals).
     #[must_use]
     pub fn exact(&self, decimals: u32) -> &[(usize, i128)] {
         if self.exact.decimals == Some(decimals) { &self.exact.units } else { &[] }
