@@ -1,6 +1,5 @@
 //! `blindcore db`: make, show and check databases.
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel::Operation;
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, new_file};
 use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::{
     BuildOptions, ExternalSort, Manifest, ProofChoice, SigningKey, SourceSpec, StageTimes, StoreError,
@@ -16,7 +15,6 @@ use blindcore_store::{
 };
 use blindcore_units::Progress;
 use serde_json::json;
-use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
@@ -270,16 +268,8 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
 pub(crate) fn key(args: &args::Key) -> anyhow::Result<Outcome> {
     let made = !args.file.exists();
     if made {
-        let der = SigningKey::generate_pkcs8().map_err(anyhow::Error::msg)?;
-        let text = Zeroizing::new(blindcore_wire::base64(&der));
-        let mut file = NewFile::create(&args.file, Access::Owner)?;
-        let mut write = || {
-            writeln!(file, "-----BEGIN PRIVATE KEY-----")?;
-            text.as_bytes().chunks(64).try_for_each(|line| file.write_all(&[line, b"\n"].concat()))?;
-            writeln!(file, "-----END PRIVATE KEY-----")
-        };
-        write().with_context(|| format!("{} can't be written", args.file.display()))?;
-        file.keep()?;
+        let pem = SigningKey::generate_pem().map_err(anyhow::Error::msg)?;
+        new_file::write(&args.file, Access::Owner, Existing::Keep, pem.as_bytes())?;
     }
     let public = output::hex(&signing_key(&args.file)?.public());
     if args.json {

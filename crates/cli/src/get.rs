@@ -1,6 +1,6 @@
 //! `blindcore get` and `blindcore tables`: what a client asks.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use blindcore_client::{
     Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Reason, Resume, Rotation,
     TableClient, Timings, Traffic, Trust,
 };
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, new_file};
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::KeyForm;
 use serde_json::{Map, Value, json};
@@ -85,7 +85,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         drop(bar);
         match (&args.out, &lookup.found) {
             _ if args.server.json => output::json(&describe(&asked, &lookup, &table))?,
-            (Some(out), Some(record)) => write_value(out, &record.values)?,
+            (Some(out), Some(record)) => write_value(out, args.replace.existing(), &record.values)?,
             (Some(_), None) => output::note(for_people(&asked, &lookup, false).trim_end()),
             (None, _) => output::print(&for_people(&asked, &lookup, false))?,
         }
@@ -245,7 +245,11 @@ fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> any
 }
 
 /// Writes a record's only value, as it is where that is text or bytes.
-fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyhow::Result<()> {
+fn write_value(
+    out: &Path,
+    existing: Existing,
+    values: &[(Arc<str>, blindcore_wire::Value)],
+) -> anyhow::Result<()> {
     use blindcore_wire::Value::{Blob, Text};
     let [(_, value)] = values else {
         let columns: Vec<&str> = values.iter().map(|(name, _)| &**name).collect();
@@ -263,10 +267,7 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
     if out == Path::new("-") {
         return output::write(&bytes);
     }
-    let mut file = NewFile::create(out, Access::Everyone)?;
-    file.write_all(&bytes).with_context(|| format!("{} can't be written", out.display()))?;
-    file.replace()?;
-    Ok(())
+    Ok(new_file::write(out, Access::Everyone, existing, &bytes)?)
 }
 
 fn key_json(key: &[u8]) -> Value {

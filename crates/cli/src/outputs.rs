@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use blindcore_files::Existing;
 use blindcore_files::new_file::check_no_secret;
 
 /// That a file can be made here: before the work that fills it.
@@ -31,6 +32,13 @@ pub(crate) struct Force {
     force: bool,
 }
 
+impl Force {
+    /// What becomes of a file that is there when the command is done: one may have come since it was looked for.
+    pub(crate) fn existing(&self) -> Existing {
+        if self.force { Existing::Replace } else { Existing::Keep }
+    }
+}
+
 /// That what is written has a place, and replaces nothing that is read, no secret key and, unless told, nothing at all.
 pub(crate) fn check_output(out: &Path, leave: &Force, inputs: &[&Path]) -> anyhow::Result<()> {
     check_output_of("--out", out, leave, inputs)
@@ -44,13 +52,18 @@ pub(crate) fn check_output_of(
     inputs: &[&Path],
 ) -> anyhow::Result<()> {
     check_place_of(option, out)?;
-    let Ok(there) = out.canonicalize() else { return Ok(()) };
+    let taken = || format!("{} is there already; name another file, or say --force", out.display());
+    let Ok(there) = out.canonicalize() else {
+        // A link to nothing is in the way, too.
+        anyhow::ensure!(leave.force || out.symlink_metadata().is_err(), taken());
+        return Ok(());
+    };
     anyhow::ensure!(
         !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)),
         "{option} {} is read by the same command; name another file",
         out.display()
     );
     check_no_secret(out).context(option.to_owned())?;
-    anyhow::ensure!(leave.force, "{} is there already; name another file, or say --force", out.display());
+    anyhow::ensure!(leave.force, taken());
     Ok(())
 }

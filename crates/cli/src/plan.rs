@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_bench::machine;
-use blindcore_files::Access;
+use blindcore_files::{Access, Existing};
 use blindcore_lookup::{MAX_GATHER, SchemeChoice, schemes};
 use blindcore_model::{Prices, Question, Rates};
 use blindcore_units::option;
@@ -131,7 +131,7 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
         }
     };
     if let Some(path) = &args.save_rates {
-        save_rates(&rates, path)?;
+        save_rates(&rates, path, args.force.existing())?;
     }
     // Only this machine's memory is known.
     let memory = if rates.processor == machine::processor() { machine::memory_bytes() } else { None };
@@ -203,8 +203,9 @@ impl Plan {
 }
 
 /// Writes them to a file that is made whole.
-fn save_rates(rates: &Rates, path: &Path) -> anyhow::Result<()> {
+fn save_rates(rates: &Rates, path: &Path, existing: Existing) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(rates)?;
     text.push('\n');
-    blindcore_files::new_file::write(path, Access::Everyone, text.as_bytes()).context("--save-rates")
+    blindcore_files::new_file::write(path, Access::Everyone, existing, text.as_bytes())
+        .context("--save-rates")
 }

@@ -1,11 +1,10 @@
 //! `blindcore token`: makes tokens, which identify clients to a server.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blindcore_files::small::read_text;
-use blindcore_files::{Access, NewFile, secret};
+use blindcore_files::{Access, Existing, new_file, secret};
 use blindcore_server::Tokens;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -46,9 +45,8 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
     token.extend(digits.map(|d| char::from_digit(d.into(), 16).expect("below 16")));
     let line = Tokens::line(&args.name, &token).map_err(|why| anyhow::anyhow!("{:?}: {why}", args.name))?;
     if let Some(out) = &args.out {
-        let mut file = NewFile::create(out, Access::Owner)?;
-        writeln!(file, "{}", *token).with_context(|| format!("{} can't be written", out.display()))?;
-        file.keep()?;
+        let line = Zeroizing::new(format!("{}\n", *token));
+        new_file::write(out, Access::Owner, Existing::Keep, line.as_bytes())?;
     }
     let shown = args.out.is_none().then_some(&*token);
     if args.json {

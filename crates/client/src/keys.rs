@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use blindcore_files::{Access, new_file, text};
+use blindcore_files::{Access, Existing, new_file, text};
 use blindcore_wire::KeyForm;
 use blindcore_wire::codec::MAX_KEY_BYTES;
 use serde_json::json;
@@ -253,7 +253,7 @@ impl Resume {
             "table": self.table, "lines": self.line, "digest": digest.as_str(),
             "found": counts.found, "not_there": counts.absent, "failed": counts.failed,
         });
-        new_file::write(&self.path, Access::Owner, format!("{state}\n").as_bytes())
+        new_file::write(&self.path, Access::Owner, Existing::Replace, format!("{state}\n").as_bytes())
             .map(drop)
             .map_err(|source| KeysError::State { name: self.path.clone(), source: source.into() })
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use blindcore_files::{Access, new_file};
+use blindcore_files::{Access, Existing, new_file};
 use serde_json::{Value, json};
 
 use crate::best;
@@ -43,7 +43,7 @@ fn by_problem(sweep: &Sweep, results: &Results) -> Vec<(String, Vec<usize>)> {
 /// A file can't be written.
 pub fn keep(sweep: &Sweep, results: &Results, folder: &Path) -> anyhow::Result<()> {
     let write = |name: &str, bytes: &[u8]| {
-        new_file::write(&folder.join(name), Access::Everyone, bytes).with_context(|| {
+        new_file::write(&folder.join(name), Access::Everyone, Existing::Replace, bytes).with_context(|| {
             format!("{}: its points are kept, so make room and run it again", folder.display())
         })
     };

@@ -44,5 +44,5 @@ pub mod secret;
 pub mod small;
 pub mod text;
 
-pub use new_file::{Access, NewFile};
+pub use new_file::{Access, Existing, NewFile};
 pub use refusal::OutOfRange;

@@ -28,6 +28,12 @@ pub enum NewFileError {
         /// The file.
         path: PathBuf,
     },
+    /// A file came to be there while this one was made, and stays.
+    #[error("{} is there already: it was made while this command ran, and stays; name another file", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
     /// What is there is a folder, a pipe or a device.
     #[error("{} is there already and is not an ordinary file", path.display())]
     NoFile {
@@ -69,6 +75,15 @@ pub enum Access {
     Private,
     /// Its owner alone (mode 0600): a secret key, a token.
     Owner,
+}
+
+/// What becomes of a file that is there already when a new one is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// The new one takes its place.
+    Replace,
+    /// It stays, and the new one is given up.
+    Keep,
 }
 
 /// A new file beside its place, which takes the place when it is whole. Dropped before, it leaves nothing; what a killed
@@ -148,7 +163,7 @@ impl NewFile {
     /// # Errors
     /// The system refuses.
     pub fn replace(self) -> Result<u64, NewFileError> {
-        self.finish(true)
+        self.finish(Existing::Replace)
     }
 
     /// Puts the file in its place, unless something is there, and makes it last. Returns its length in bytes.
@@ -156,21 +171,31 @@ impl NewFile {
     /// # Errors
     /// Something is there, or the system refuses.
     pub fn keep(self) -> Result<u64, NewFileError> {
-        self.finish(false)
+        self.finish(Existing::Keep)
     }
 
-    fn finish(self, over: bool) -> Result<u64, NewFileError> {
+    /// Puts the file in its place and makes it last. Returns its length in bytes.
+    ///
+    /// # Errors
+    /// Something is there that is to be kept, or the system refuses.
+    pub fn finish(self, existing: Existing) -> Result<u64, NewFileError> {
         let Self { file, place } = self;
-        let finish = || {
+        let finish = || -> io::Result<u64> {
             let Unnamed(file) = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.as_file().sync_all()?;
             let bytes = file.as_file().metadata()?.len();
-            let taken = if over { file.persist(&place) } else { file.persist_noclobber(&place) };
-            taken.map_err(|e| e.error)?;
+            match existing {
+                Existing::Replace => file.persist(&place),
+                Existing::Keep => file.persist_noclobber(&place),
+            }
+            .map_err(|e| e.error)?;
             sync_folder(folder_of(&place))?;
             Ok(bytes)
         };
-        finish().map_err(|error| NewFileError::Io { path: place.clone(), error })
+        finish().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => NewFileError::Taken { path: place.clone() },
+            _ => NewFileError::Io { path: place.clone(), error },
+        })
     }
 }
 
@@ -184,14 +209,14 @@ impl Write for NewFile {
     }
 }
 
-/// Writes `bytes` as the file at `place`, whole or not at all, over what is there.
+/// Writes `bytes` as the file at `place`, whole or not at all.
 ///
 /// # Errors
-/// As [`NewFile::create`] and [`NewFile::replace`].
-pub fn write(place: &Path, access: Access, bytes: &[u8]) -> Result<(), NewFileError> {
+/// As [`NewFile::create`] and [`NewFile::finish`].
+pub fn write(place: &Path, access: Access, existing: Existing, bytes: &[u8]) -> Result<(), NewFileError> {
     let mut file = NewFile::create(place, access)?;
     file.write_all(bytes).map_err(|error| NewFileError::Io { path: place.to_owned(), error })?;
-    file.replace().map(|_| ())
+    file.finish(existing).map(|_| ())
 }
 
 /// Moves a file that is whole to its place on the same disk, over what is there, and makes both last.
@@ -252,7 +277,7 @@ mod tests {
         file.write_all(b"half").unwrap();
         drop(file);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
-        write(&place, Access::Everyone, b"one").unwrap();
+        write(&place, Access::Everyone, Existing::Keep, b"one").unwrap();
         let mut second = NewFile::create(&place, Access::Everyone).unwrap();
         second.write_all(b"two").unwrap();
         assert_eq!(fs::read(&place).unwrap(), b"one");
@@ -260,7 +285,7 @@ mod tests {
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let third = NewFile::create(&place, Access::Everyone).unwrap();
         let said = third.keep().unwrap_err().to_string();
-        assert!(said.contains("can't be written"), "{said}");
+        assert!(said.contains("a is there already: it was made while this command ran"), "{said}");
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
         assert!(said.contains("not an ordinary file"), "{said}");
@@ -291,7 +316,7 @@ mod tests {
         let mut living = NewFile::create(&place, Access::Everyone).unwrap();
         assert!(!dead.exists());
         living.write_all(b"living").unwrap();
-        write(&folder.path().join("b"), Access::Everyone, b"another").unwrap();
+        write(&folder.path().join("b"), Access::Everyone, Existing::Replace, b"another").unwrap();
         living.replace().unwrap();
         assert_eq!(fs::read(&place).unwrap(), b"living");
         let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -307,12 +332,12 @@ mod tests {
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
-        write(&link, Access::Private, b"numbers").unwrap();
+        write(&link, Access::Private, Existing::Replace, b"numbers").unwrap();
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
-        write(&link, Access::Everyone, b"new").unwrap();
+        write(&link, Access::Everyone, Existing::Replace, b"new").unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        write(&link, Access::Owner, b"secret").unwrap();
+        write(&link, Access::Owner, Existing::Replace, b"secret").unwrap();
         assert_eq!((fs::read(&target).unwrap(), fs::read(&link).unwrap()), (b"new".into(), b"secret".into()));
         let there = fs::symlink_metadata(&link).unwrap();
         assert!(there.is_file() && there.permissions().mode() & 0o777 == 0o600);
@@ -322,11 +347,11 @@ mod tests {
     fn secret_keys_are_not_replaced_by_what_is_none() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("key");
-        write(&place, Access::Owner, b"-----BEGIN PRIVATE KEY-----\nAAAA\n").unwrap();
+        write(&place, Access::Owner, Existing::Replace, b"-----BEGIN PRIVATE KEY-----\nAAAA\n").unwrap();
         for access in [Access::Everyone, Access::Private] {
-            let said = write(&place, access, b"x").unwrap_err().to_string();
+            let said = write(&place, access, Existing::Replace, b"x").unwrap_err().to_string();
             assert!(said.contains("is a secret key"), "{said}");
         }
-        write(&place, Access::Owner, b"another").unwrap();
+        write(&place, Access::Owner, Existing::Replace, b"another").unwrap();
     }
 }

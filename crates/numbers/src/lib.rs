@@ -16,7 +16,7 @@
 //! [`DEFAULT_LIMIT`] unless [told](Source::with_limit), and nothing in a file makes this crate panic or run code.
 //!
 //! ```
-//! use blindcore_numbers::{Access, Source, Values, write};
+//! use blindcore_numbers::{Access, Existing, Source, Values, write};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let table = folder.path().join("ages.csv");
@@ -27,7 +27,7 @@
 //! assert_eq!(array.as_slice(), Some(&[42, 17][..]));
 //!
 //! let copy = folder.path().join("ages.npy");
-//! write(&copy, Access::Everyone, &ages, None)?;
+//! write(&copy, Access::Everyone, Existing::Keep, &ages, None)?;
 //! assert_eq!(blindcore_numbers::read(&Source::file(&copy)?)?, ages);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -48,7 +48,7 @@ mod values;
 mod write;
 mod writing;
 
-pub use blindcore_files::Access;
+pub use blindcore_files::{Access, Existing};
 pub use content::Content;
 pub use error::Error;
 pub use format::Format;

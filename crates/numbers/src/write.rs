@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use blindcore_files::new_file::NewFileError;
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, NewFile};
 use ndarray::ArrayD;
 
 use crate::error::Error;
@@ -13,8 +13,8 @@ use crate::{Format, Values, delimited, npy, parquet};
 
 /// Writes numbers to a file, in the format that its ending names.
 ///
-/// The file appears whole, under its name, once it is on the disk: until then whatever stood there stays. It is
-/// written beside its place, and made for those whom `access` says. A link is followed.
+/// The file appears whole, under its name, once it is on the disk: until then whatever stood there stays, and after it
+/// as `existing` says. It is written beside its place, and made for those whom `access` says. A link is followed.
 ///
 /// `names` are the columns' names, one for each: a matrix has as many columns as its second axis is long, a list
 /// is one. Without them a CSV file has no line of names and Parquet columns are called `value`, or `value_0`,
@@ -24,11 +24,17 @@ use crate::{Format, Values, delimited, npy, parquet};
 ///
 /// # Errors
 /// A number is not finite, the format can't hold the shape, the names don't fit, the ending is none of
-/// [`Format`]'s, what stands there is no regular file or a secret key, or the system refuses.
-pub fn write(path: &Path, access: Access, values: &Values, names: Option<&[String]>) -> Result<(), Error> {
+/// [`Format`]'s, what stands there is no regular file, a secret key or to be kept, or the system refuses.
+pub fn write(
+    path: &Path,
+    access: Access,
+    existing: Existing,
+    values: &Values,
+    names: Option<&[String]>,
+) -> Result<(), Error> {
     let format = Format::of(path)?;
     let origin = path.display().to_string();
-    create(path, access, &origin, |file| encode_as(&origin, format, values, names, file))
+    create(path, access, existing, &origin, |file| encode_as(&origin, format, values, names, file))
 }
 
 /// Writes numbers anywhere: to standard output, into memory. See [`write()`].
@@ -48,9 +54,14 @@ pub fn encode(
 ///
 /// # Errors
 /// The ending names another format; else as [`write()`].
-pub fn write_decimals(path: &Path, access: Access, values: &ArrayD<String>) -> Result<(), Error> {
+pub fn write_decimals(
+    path: &Path,
+    access: Access,
+    existing: Existing,
+    values: &ArrayD<String>,
+) -> Result<(), Error> {
     let (format, origin) = (Format::of(path)?, path.display().to_string());
-    create(path, access, &origin, |file| encode_decimals_as(&origin, format, values, file))
+    create(path, access, existing, &origin, |file| encode_decimals_as(&origin, format, values, file))
 }
 
 /// Writes numbers in decimals, each as it stands, as CSV or TSV anywhere.
@@ -94,6 +105,7 @@ fn encode_decimals_as(
 fn create(
     path: &Path,
     access: Access,
+    existing: Existing,
     origin: &str,
     fill: impl FnOnce(&mut NewFile) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -107,7 +119,7 @@ fn create(
     };
     let mut file = NewFile::create(path, access).map_err(refused)?;
     fill(&mut file)?;
-    file.replace().map(|_| ()).map_err(refused)
+    file.finish(existing).map(|_| ()).map_err(refused)
 }
 
 fn encode_as(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use blindcore_explore::plot::Plot;
 use blindcore_explore::{Options as SweepOptions, Results, Sweep, run};
-use blindcore_files::{Access, new_file};
+use blindcore_files::{Access, Existing, new_file};
 use blindcore_model::chip::{Cost, Problem, Space, Tables, Tensor, Tries, machine, random, reached, search};
 use blindcore_units::{Progress, Unit};
 use serde_json::{Value, json};
@@ -147,8 +147,12 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
 }
 
 fn write(plot: &Plot, folder: &std::path::Path) -> anyhow::Result<()> {
-    new_file::write(&folder.join(format!("{}.svg", plot.name)), Access::Everyone, plot.svg()?.as_bytes())?;
-    Ok(new_file::write(&folder.join(format!("{}.png", plot.name)), Access::Everyone, &plot.png()?)?)
+    let write = |ending: &str, bytes: &[u8]| {
+        let place = folder.join(format!("{}.{ending}", plot.name));
+        new_file::write(&place, Access::Everyone, Existing::Replace, bytes)
+    };
+    write("svg", plot.svg()?.as_bytes())?;
+    Ok(write("png", &plot.png()?)?)
 }
 
 /// Table 3.2 at 64 GB, and section 6.1's words of OnionPIR.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use blindcore_files::new_file::NewFileError;
 use blindcore_files::secret::{self, MAX_KEY_BYTES, SUM_SECRET_KEY};
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, NewFile};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::evaluate::Evaluator;
@@ -154,7 +154,7 @@ pub fn read_key(path: &Path) -> Result<(PublicKey, bool), DiskError> {
 }
 
 /// Writes a secret key to a file for its owner alone, made by [`NewFile::create`] with [`Access::Owner`] before the key
-/// was; over what is there if `replace`.
+/// was.
 ///
 /// # Errors
 /// The name ends in `.json` and python-paillier has no such keys, the file is there, or the system refuses.
@@ -162,7 +162,7 @@ pub fn write_secret_key(
     mut file: NewFile,
     path: &Path,
     key: &SecretKey,
-    replace: bool,
+    existing: Existing,
 ) -> Result<(), DiskError> {
     if ends_in(path, "json") {
         file.write_all(phe::write_secret_key(key).map_err(phe_of(path))?.as_bytes())
@@ -170,11 +170,7 @@ pub fn write_secret_key(
         file.write_all(&key.to_bytes())
     }
     .map_err(|error| NewFileError::Io { path: path.to_owned(), error })?;
-    if replace {
-        file.replace()?
-    } else {
-        file.keep()?
-    };
+    file.finish(existing)?;
     Ok(())
 }
 
@@ -186,11 +182,11 @@ pub fn check_secret_mode(path: &Path, mode: Mode) -> Result<(), DiskError> {
     if ends_in(path, "json") { phe::check_secret_mode(mode).map_err(phe_of(path)) } else { Ok(()) }
 }
 
-/// Writes a public key, over what is there, and returns the key that the file holds: python-paillier's has n alone.
+/// Writes a public key, and returns the key that the file holds: python-paillier's has n alone.
 ///
 /// # Errors
 /// As [`write_secret_key`]; or a secret key is there.
-pub fn write_public_key(path: &Path, key: &PublicKey) -> Result<PublicKey, DiskError> {
+pub fn write_public_key(path: &Path, key: &PublicKey, existing: Existing) -> Result<PublicKey, DiskError> {
     let (bytes, held) = if ends_in(path, "json") {
         let json = phe::write_public_key(key).map_err(phe_of(path))?.into_bytes();
         let held = phe::public_key(&json).map_err(phe_of(path))?;
@@ -198,7 +194,7 @@ pub fn write_public_key(path: &Path, key: &PublicKey) -> Result<PublicKey, DiskE
     } else {
         (key.to_bytes(), key.clone())
     };
-    blindcore_files::new_file::write(path, Access::Everyone, &bytes)?;
+    blindcore_files::new_file::write(path, Access::Everyone, existing, &bytes)?;
     Ok(held)
 }
 
@@ -234,11 +230,16 @@ pub fn read(path: &Path, evaluator: &Evaluator, magnitude: f64) -> Result<Cipher
     open(path)?.read_all(evaluator.encryptor()).map_err(file_of(path))
 }
 
-/// Writes ciphertexts, over what is there; returns how many bytes.
+/// Writes ciphertexts; returns how many bytes.
 ///
 /// # Errors
-/// They are packed, which python-paillier does not know, a secret key is there, or the system refuses.
-pub fn write(path: &Path, ciphertexts: &Ciphertexts, evaluator: &Evaluator) -> Result<u64, DiskError> {
+/// They are packed, which python-paillier does not know, a secret key is there or what is to be kept, or the system refuses.
+pub fn write(
+    path: &Path,
+    ciphertexts: &Ciphertexts,
+    evaluator: &Evaluator,
+    existing: Existing,
+) -> Result<u64, DiskError> {
     let mut out = NewFile::create(path, Access::Everyone)?;
     if ends_in(path, "jsonl") {
         let encoding = |error| DiskError::Encoding { path: path.to_owned(), error };
@@ -247,7 +248,7 @@ pub fn write(path: &Path, ciphertexts: &Ciphertexts, evaluator: &Evaluator) -> R
     } else {
         out = file::write(out, ciphertexts, evaluator.encryptor()).map_err(file_of(path))?;
     }
-    Ok(out.replace()?)
+    Ok(out.finish(existing)?)
 }
 
 /// What a file holds, as far as it can be told without a key.

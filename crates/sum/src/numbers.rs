@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
-use blindcore_files::Access;
+use blindcore_files::{Access, Existing};
 use blindcore_numbers::{Content, Format, Source, Values};
 /// Told how many numbers are done, and of how many.
 pub use blindcore_units::Progress;
@@ -483,15 +483,21 @@ impl Results {
     /// Writes a file in the format that its ending names, for its owner alone: they were encrypted.
     ///
     /// # Errors
-    /// The format can't hold them, or the system refuses.
-    pub fn write(&self, path: &Path) -> Result<(), blindcore_numbers::Error> {
+    /// The format can't hold them, what is there is to be kept, or the system refuses.
+    pub fn write(&self, path: &Path, existing: Existing) -> Result<(), blindcore_numbers::Error> {
         match self {
-            Results::Values(values) => blindcore_numbers::write(path, Access::Private, values, None),
-            Results::Exact { nearest, .. } if !is_text(path) => {
-                blindcore_numbers::write(path, Access::Private, &Values::Float(nearest.clone()), None)
+            Results::Values(values) => {
+                blindcore_numbers::write(path, Access::Private, existing, values, None)
             }
+            Results::Exact { nearest, .. } if !is_text(path) => blindcore_numbers::write(
+                path,
+                Access::Private,
+                existing,
+                &Values::Float(nearest.clone()),
+                None,
+            ),
             Results::Exact { texts: array, .. } | Results::Decimals(array) => {
-                blindcore_numbers::write_decimals(path, Access::Private, array)
+                blindcore_numbers::write_decimals(path, Access::Private, existing, array)
             }
         }
     }

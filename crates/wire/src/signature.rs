@@ -46,6 +46,27 @@ impl SigningKey {
         key.map(Self).map_err(|e| format!("it is not an Ed25519 key ({e})"))
     }
 
+    /// A new key as a file: its PKCS #8 form in the textual encoding of RFC 7468, section 10.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness.
+    pub fn generate_pem() -> Result<Zeroizing<String>, String> {
+        let text = Zeroizing::new(crate::base64(&Self::generate_pkcs8()?));
+        let (begin, end) = ("-----BEGIN PRIVATE KEY-----\n", "-----END PRIVATE KEY-----\n");
+        // As long as it can be, so that no copy of the secret stays behind.
+        let mut pem = Zeroizing::new(String::with_capacity(begin.len() + 2 * text.len() + end.len()));
+        pem.push_str(begin);
+        let mut rest = &text[..];
+        while !rest.is_empty() {
+            let (line, more) = rest.split_at(rest.len().min(64));
+            pem.push_str(line);
+            pem.push('\n');
+            rest = more;
+        }
+        pem.push_str(end);
+        Ok(pem)
+    }
+
     /// A new key in PKCS #8 form.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, FAMILIES, MAX_ANDS, PROBLEMS, Problem};
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, NewFile};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -94,12 +94,18 @@ pub(crate) fn make(args: &Make) -> anyhow::Result<Outcome> {
         check_output(out, &args.force, &[])?;
     }
     let netlist = problems::make(&args.name)?;
-    write(&netlist, args.format, args.out.as_deref(), args.json)?;
+    write(&netlist, args.format, args.out.as_deref(), args.force.existing(), args.json)?;
     Ok(Outcome::Done)
 }
 
 /// Writes a circuit to a file, and says what it is; or to standard output.
-pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(super) fn write(
+    netlist: &Netlist,
+    format: Format,
+    out: Option<&Path>,
+    existing: Existing,
+    json: bool,
+) -> anyhow::Result<()> {
     let Format::Bristol = format;
     formats::left_out(netlist).iter().for_each(|said| output::note(said));
     let Some(path) = out else {
@@ -110,7 +116,7 @@ pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json:
     let mut file = NewFile::create(path, Access::Everyone)?;
     formats::bristol::write(netlist, &mut file)
         .with_context(|| format!("{} can't be written", path.display()))?;
-    let bytes = file.replace()?;
+    let bytes = file.finish(existing)?;
     let (ands, gates, digest) = (netlist.ands(), netlist.gates().len(), short_digest(&digest(netlist)));
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {

@@ -1,16 +1,14 @@
 //! `blindcore hw run circuit`: a real circuit, garbled by a simulated overlay.
 
-use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use blindcore_accel_rtl::sifo::half_gates::HalfGates;
 use blindcore_accel_rtl::sifo::memory::Policy;
 use blindcore_accel_rtl::sifo::{self, CellCounts, Overlay, OverlaySettings};
 use blindcore_circuit::netlist::{Netlist, Port};
 use blindcore_circuit::problems::published::{self, ROWS, Row};
 use blindcore_circuit::values;
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, new_file};
 use blindcore_repro::overlay::{About, Job};
 use blindcore_repro::{boards, half_gates};
 use clap::ValueEnum;
@@ -184,9 +182,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     let (circuit, row, netlist, inputs) = args.circuit()?;
     let job = Job::new(&args.device, settings, policy, circuit, &netlist)?;
     if let Some(Some(path)) = &args.commands {
-        let mut file = NewFile::create(path, Access::Everyone)?;
-        write!(file, "{}", job.commands()).with_context(|| format!("{} can't be written", path.display()))?;
-        file.keep()?;
+        new_file::write(path, Access::Everyone, Existing::Keep, job.commands().to_string().as_bytes())?;
     }
     output::warn("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
     let printable = output::printable(&json!(circuit));

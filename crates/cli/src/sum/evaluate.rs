@@ -75,7 +75,7 @@ fn evaluate(
         result = evaluator.rerandomise(&result)?;
         stages.end("rerandomise");
     }
-    let bytes = disk::write(&common.out, &result, &evaluator)?;
+    let bytes = disk::write(&common.out, &result, &evaluator, common.force.existing())?;
     stages.end("write");
     if common.json {
         let mut document = describe(result.form());

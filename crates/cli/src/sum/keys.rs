@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, Existing, NewFile};
 use blindcore_sum::disk;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use clap::ValueEnum;
@@ -78,7 +78,12 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     // That it can be written is known before the key takes its time.
     let file = NewFile::create(&args.out, Access::Owner)?;
     let key = SecretKey::generate(size, mode)?;
-    disk::write_secret_key(file, &args.out, &key, args.force)?;
+    disk::write_secret_key(
+        file,
+        &args.out,
+        &key,
+        if args.force { Existing::Replace } else { Existing::Keep },
+    )?;
     let public = key.public();
     let security = public.security_bits();
     if args.json {
@@ -122,7 +127,7 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     // The key is an input too, and a secret one.
     check_output(&args.out, &args.force, &[])?;
     let key = secret_key(&args.key, &args.test_keys)?;
-    let public = disk::write_public_key(&args.out, key.public())?;
+    let public = disk::write_public_key(&args.out, key.public(), args.force.existing())?;
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out.display().to_string(),

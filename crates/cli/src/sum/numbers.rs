@@ -154,7 +154,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     let encrypted = numbers::encrypt(&evaluator, &content, encoding, packing, &mut say, &mut bar)?;
     drop(bar);
     stages.end("encrypt");
-    let bytes = disk::write(&args.out, &encrypted, &evaluator)?;
+    let bytes = disk::write(&args.out, &encrypted, &evaluator, args.force.existing())?;
     stages.end("write");
     let form = encrypted.form();
     if args.json {
@@ -225,7 +225,7 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     stages.end("decrypt");
     let to_stdout = args.out == Path::new("-");
     if !to_stdout {
-        results.write(&args.out)?;
+        results.write(&args.out, args.force.existing())?;
         stages.end("write");
     }
     said.into_iter().for_each(output::note);

@@ -161,7 +161,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     stages.end("decrypt");
 
     if args.out != Path::new("-") {
-        scores.write(&args.out)?;
+        scores.write(&args.out, args.force.existing())?;
     }
     if args.server.json {
         let mut document = json!({

@@ -1,6 +1,8 @@
 //! Where the command writes, who may read that, and whom it believes.
 
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 use crate::common::{Serving, blindcore, code, json, refused, run, stderr, stdout};
 
@@ -233,5 +235,44 @@ fn secrets_are_for_their_owner_alone() {
         let said = stderr(&run(dir, args));
         let warning = format!("{file} is open to others on this machine; close it: chmod 600");
         assert_eq!(said.matches(&warning).count(), 1, "{said}");
+    }
+}
+
+/// What is written at the end meets a file that was not there at the start: the pipe holds less than is written to it, so
+/// that the command has looked before the other file is made.
+#[test]
+fn a_file_that_comes_while_a_command_runs_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let key = ["sum", "keygen", "--insecure-test-key", "--bits", "512", "--out", "k.key"];
+    assert_eq!(code(&run(dir, &key)), 0);
+    let numbers = format!("{}7\n", "0".repeat(60)).repeat(1500);
+    for (more, stays) in [(&[][..], true), (&["--force"], false)] {
+        let mut child = blindcore(dir)
+            .args(["sum", "encrypt", "--insecure-test-key", "--key", "k.key", "--in", "-", "--out", "r.ct"])
+            .args(more)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(numbers.as_bytes()).unwrap();
+        std::fs::write(dir.join("r.ct"), "precious").unwrap();
+        drop(input);
+        let output = child.wait_with_output().unwrap();
+        if stays {
+            refused(&output, &["r.ct is there already: it was made while this command ran", "another file"]);
+        }
+        assert_eq!(std::fs::read(dir.join("r.ct")).unwrap() == b"precious", stays);
+        std::fs::remove_file(dir.join("r.ct")).unwrap();
+    }
+    #[cfg(unix)]
+    {
+        // A link to nothing is in the way, too, which is known before the work.
+        std::os::unix::fs::symlink("nothing", dir.join("link.txt")).unwrap();
+        let make = ["circuit", "make", "mult8", "--out", "link.txt"];
+        refused(&run(dir, &make), &["link.txt is there already; name another file, or say --force"]);
+        assert_eq!(code(&run(dir, &[&make[..], &["--force"]].concat())), 0);
+        assert!(!dir.join("link.txt").is_symlink());
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blindcore_numbers::{Access, Error, Format, Source, Values, encode, read, read_content, write};
+use blindcore_numbers::{Access, Error, Existing, Format, Source, Values, encode, read, read_content, write};
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 
@@ -381,16 +381,21 @@ fn what_a_format_cannot_hold_is_refused_and_nothing_is_written() {
         ("x.parquet", &two, names(&["a", ""]), "can't hold these numbers: a column's name is empty; give"),
         ("none/x.npy", &two, None, "can't be written: "),
     ] {
-        let error = write(&folder.path().join(file), Access::Everyone, values, names.as_deref())
-            .unwrap_err()
-            .to_string();
+        let error =
+            write(&folder.path().join(file), Access::Everyone, Existing::Keep, values, names.as_deref())
+                .unwrap_err()
+                .to_string();
         assert!(error.contains(&format!("{file} {message}")), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    let error = write(&folder.path().join("x.txt"), Access::Everyone, &two, None).unwrap_err().to_string();
+    let error = write(&folder.path().join("x.txt"), Access::Everyone, Existing::Keep, &two, None)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("names no file of numbers: files that end in .txt are not supported"), "{error}");
     fs::create_dir(folder.path().join("x.npy")).unwrap();
-    let error = write(&folder.path().join("x.npy"), Access::Everyone, &two, None).unwrap_err().to_string();
+    let error = write(&folder.path().join("x.npy"), Access::Everyone, Existing::Replace, &two, None)
+        .unwrap_err()
+        .to_string();
     assert!(error.ends_with("x.npy: it is there already and is not a regular file; name a file"), "{error}");
 }
 
@@ -402,9 +407,12 @@ fn a_file_is_replaced_whole_or_stays_as_it_was() {
         let path = folder.path().join(format!("x.{ending}"));
         fs::write(&path, "old").unwrap();
         let nan = Values::Float(ArrayD::from_elem(IxDyn(&[1]), f64::NAN));
-        write(&path, Access::Everyone, &nan, None).unwrap_err();
+        write(&path, Access::Everyone, Existing::Replace, &nan, None).unwrap_err();
         assert_eq!(fs::read(&path).unwrap(), b"old");
-        write(&path, Access::Everyone, &two, None).unwrap();
+        let error = write(&path, Access::Everyone, Existing::Keep, &two, None).unwrap_err().to_string();
+        assert!(error.contains(&format!("x.{ending} is there already")), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write(&path, Access::Everyone, Existing::Replace, &two, None).unwrap();
         assert_eq!(read(&Source::file(&path).unwrap()).unwrap(), two);
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4); // and nothing beside them
@@ -421,7 +429,7 @@ fn a_link_is_followed_and_a_file_is_for_whom_new_files_are() {
     fs::write(&reference, "").unwrap();
     symlink(&file, &link).unwrap();
     let one = ints(&[1], vec![1]);
-    write(&link, Access::Everyone, &one, None).unwrap();
+    write(&link, Access::Everyone, Existing::Replace, &one, None).unwrap();
     assert!(link.is_symlink());
     assert_eq!(read(&Source::file(&file).unwrap()).unwrap(), one);
     assert_eq!(fs::metadata(&file).unwrap().mode(), fs::metadata(&reference).unwrap().mode());

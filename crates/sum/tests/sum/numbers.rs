@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_numbers::{Content, Format, Source};
+use blindcore_numbers::{Content, Existing, Format, Source};
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::disk;
 use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
@@ -346,7 +346,7 @@ fn a_key_of_short_exponents_decrypts_what_its_n_alone_encrypted() {
         let evaluator = Evaluator::new(&textbook, &device).unwrap();
         let plaintexts = Plaintexts::integers(&textbook, &[3, -4], Encoding::integers(8).unwrap()).unwrap();
         let ciphertexts = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts).unwrap();
-        disk::write(&file, &ciphertexts, &evaluator).unwrap();
+        disk::write(&file, &ciphertexts, &evaluator, Existing::Replace).unwrap();
         let back = numbers::decrypt(&file, &Decryptor::new(&key, &device).unwrap(), &mut ());
         assert_eq!(back.map(|back| csv(&back.results)).ok(), decrypts.then(|| "3\n-4\n".into()), "{mode:?}");
         let other = SecretKey::generate(KeySize::test_only(512).unwrap(), mode).unwrap();
