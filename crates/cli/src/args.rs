@@ -520,8 +520,8 @@ pub(crate) struct Get {
     /// Where hints and registered keys are cached [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Do not cache hints and registered keys
-    #[arg(long, conflicts_with = "cache")]
+    /// Do not cache hints and registered keys, whatever --cache and its variable say
+    #[arg(long)]
     pub(crate) no_cache: bool,
     /// Replace registered keys after this number of queries, such as 4096, or this time, such as 7d, or both, separated by a comma; for
     /// tables whose queries are under registered keys [default: 4096,7d]

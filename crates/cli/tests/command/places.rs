@@ -10,6 +10,29 @@ fn table(dir: &Path) {
     std::fs::write(dir.join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
 }
 
+/// A flag wins over its variable, also where the two say the opposite.
+#[test]
+fn no_cache_is_no_cache_whatever_the_environment_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    table(dir);
+    json(&run(dir, &["db", "build", "t.csv", "--key", "k", "--out", "t.db", "--json"]));
+    let server = Serving::start(dir, &["t.db"]);
+    for (more, kept) in [
+        (&["--no-cache"][..], None),
+        (&["--cache", "other", "--no-cache"], None),
+        (&["--cache", "other"], Some("other")),
+        (&[], Some("cache")),
+    ] {
+        let found = server.get(dir, &[&["--table", "t", "--key", "a"], more].concat());
+        assert_eq!(code(&found), 0, "{}", stderr(&found));
+        for folder in ["cache", "other"] {
+            assert_eq!(dir.join(folder).exists(), kept == Some(folder), "{more:?}");
+        }
+        let _ = std::fs::remove_dir_all(dir.join("other"));
+    }
+}
+
 #[cfg(unix)]
 fn mode(path: &Path) -> u32 {
     std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap()) & 0o777
