@@ -200,9 +200,12 @@ impl Resume {
         if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return Ok(start);
         }
+        let other = |why: &str| KeysError::Other { name: path.to_owned(), why: why.to_owned() };
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(other("it is not an ordinary file"));
+        }
         let text = blindcore_files::small::read_text(path, MAX_STATE_BYTES)
             .map_err(|source| KeysError::State { name: path.to_owned(), source: source.into() })?;
-        let other = |why: &str| KeysError::Other { name: path.to_owned(), why: why.to_owned() };
         let state: serde_json::Value =
             serde_json::from_str(&text).map_err(|_| other("it is not what this command writes"))?;
         if state["table"] != table {
@@ -212,7 +215,10 @@ impl Resume {
         let read = || {
             let chain = blake3::Hash::from_hex(state["digest"].as_str()?).ok()?;
             let (found, absent, failed) = (number("found")?, number("not_there")?, number("failed")?);
-            Some((number("lines")?, *chain.as_bytes(), Counts { found, absent, failed }))
+            // A line is a key or is passed over.
+            let lines = number("lines")?;
+            let keys = found.checked_add(absent)?.checked_add(failed)?;
+            (keys <= lines).then_some((lines, *chain.as_bytes(), Counts { found, absent, failed }))
         };
         let (line, chain, counts) = read().ok_or_else(|| other("it is not what this command writes"))?;
         Ok(Self { line, chain, counts, ..start })
@@ -303,7 +309,14 @@ mod tests {
             assert!(refused.contains("the first 3 lines of the keys are others"), "{refused}");
         }
         assert!(matches!(Resume::open(&path, "u"), Err(KeysError::Other { .. })));
-        std::fs::write(&path, "{}").unwrap();
-        assert!(matches!(Resume::open(&path, "t"), Err(KeysError::Other { .. })));
+        let written = std::fs::read_to_string(&path).unwrap();
+        let more = |found: u64| written.replace("\"found\":1", &format!("\"found\":{found}"));
+        let states = ["{}".to_owned(), more(3), more(u64::MAX)];
+        for state in states {
+            std::fs::write(&path, &state).unwrap();
+            assert!(matches!(Resume::open(&path, "t"), Err(KeysError::Other { .. })), "{state}");
+        }
+        let refused = Resume::open(folder.path(), "t").err().unwrap().to_string();
+        assert!(refused.contains("it is not an ordinary file"), "{refused}");
     }
 }

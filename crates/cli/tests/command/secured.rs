@@ -107,6 +107,15 @@ fn hangup_reads_certificates_and_tokens_anew() {
     assert_eq!(code(&get("second.crt", "ada.token")), 0);
     refused(&get("first.crt", "ada.token"), &["no TLS with"]);
 
+    // A pipe that nobody writes to is not waited for.
+    for file in ["tokens", "own.key"] {
+        std::fs::rename(dir.join(file), dir.join("aside")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(dir.join(file)).status().unwrap().success());
+        server.hang_up();
+        server.line(&format!("stay as they were: {file} is not an ordinary file"));
+        std::fs::rename(dir.join("aside"), dir.join(file)).unwrap();
+    }
+
     // A token is revoked while the certificate is broken.
     let eve = json(&run(dir, &["token", "eve", "--json"]));
     std::fs::write(dir.join("eve.token"), eve["token"].as_str().unwrap()).unwrap();
@@ -145,6 +154,7 @@ fn what_would_not_be_safe_does_not_start() {
     refused(&serve(&["--tokens", "own.crt"]), &["own.crt", "line 1"]);
     std::fs::write(dir.join("empty"), "# nobody\n").unwrap();
     refused(&serve(&["--tokens", "empty"]), &["no tokens"]);
+    refused(&serve(&["--tokens", "."]), &[". is not an ordinary file", "name a file"]);
     refused(&run(dir, &["token", "a b"]), &["a b", "1 to 64"]);
     let shown = stdout(&run(dir, &["token", "ada"]));
     assert!(

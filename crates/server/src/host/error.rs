@@ -37,6 +37,12 @@ pub enum HostError {
     /// A file can't be read, or is too long.
     #[error(transparent)]
     File(#[from] blindcore_files::small::SmallFileError),
+    /// A pipe, a device or a folder where a file is read at the start and at each reload.
+    #[error("{} is not an ordinary file, and it is read again when the server is told; name a file", path.display())]
+    NotOrdinary {
+        /// What was named.
+        path: PathBuf,
+    },
     /// A file without tokens at the start.
     #[error("there are no tokens in {}, so nobody could ask; `blindcore token NAME` makes one", path.display())]
     NoTokens {

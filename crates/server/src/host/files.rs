@@ -1,12 +1,21 @@
 //! The files of certificates and tokens: read at the start, and again on request.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blindcore_files::secret;
 use blindcore_files::small::read_text;
 
 use crate::{Config, Error, HostError, Tokens};
+
+/// That a file can be read whenever it is asked for: a pipe has nothing more to say, or is waited for.
+fn check_ordinary(path: &Path) -> Result<(), HostError> {
+    match std::fs::metadata(path) {
+        Ok(there) if !there.is_file() => Err(HostError::NotOrdinary { path: path.to_owned() }),
+        // What can't be read says so when it is.
+        _ => Ok(()),
+    }
+}
 
 /// The most bytes in a file of tokens.
 const MAX_TOKENS_BYTES: u64 = 4 << 20;
@@ -57,14 +66,16 @@ impl AccessFiles {
 
     pub(super) fn read_tls(&self) -> Result<Option<Arc<rustls::ServerConfig>>, HostError> {
         let load = |(chain, key): &(PathBuf, PathBuf)| {
+            [chain, key].into_iter().try_for_each(|path| check_ordinary(path))?;
             secret::exposed("private key", key).iter().for_each(|warning| tracing::warn!("{warning}"));
-            blindcore_tls::server(chain, key)
+            Ok(blindcore_tls::server(chain, key)?)
         };
-        Ok(self.tls.as_ref().map(load).transpose()?)
+        self.tls.as_ref().map(load).transpose()
     }
 
     pub(super) fn read_tokens(&self) -> Result<Option<Arc<Tokens>>, HostError> {
         let Some(path) = &self.tokens else { return Ok(None) };
+        check_ordinary(path)?;
         let text = read_text(path, MAX_TOKENS_BYTES)?;
         let tokens =
             Tokens::parse(&text).map_err(|source| HostError::Tokens { path: path.clone(), source })?;
