@@ -107,7 +107,14 @@ impl Host {
         );
         for (m, bytes) in &opened {
             let signed_by = m.signed.as_ref().map(|s| &s.key);
-            tracing::info!(table = m.name, epoch = m.epoch, rows = m.rows, bytes, signed_by, "serving");
+            tracing::info!(
+                table = m.name,
+                epoch = m.epoch,
+                rows = m.live_rows(),
+                bytes,
+                signed_by,
+                "serving"
+            );
             if signed_by.is_some() && m.records.proofs.is_none() {
                 tracing::error!(
                     table = m.name,
