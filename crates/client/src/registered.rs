@@ -278,6 +278,7 @@ fn now() -> u64 {
 pub(crate) struct Registering<'a> {
     pub(crate) client: &'a Client,
     pub(crate) table: &'a str,
+    pub(crate) epoch: u64,
     pub(crate) need: KeyNeed,
     pub(crate) progress: Option<&'a SharedProgress>,
 }
@@ -377,7 +378,7 @@ impl Registering<'_> {
         let bytes = public.len() as u64;
         let mut grpc = self.client.grpc.clone().max_encoding_message_size(usize::MAX);
         let answer = self.client.within(WHAT, grpc.register_keys(self.need.request(public))).await?;
-        answer.map_err(|status| refused(&status, WHAT, self.table, 0))?;
+        answer.map_err(|status| refused(&status, WHAT, self.table, self.epoch))?;
         tracing::debug!(table = self.table, bytes, "keys are registered");
         Ok(bytes)
     }

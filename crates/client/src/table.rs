@@ -333,8 +333,9 @@ impl TableClient {
 
     /// Keys for one request, which the server has.
     async fn keys(&self, need: KeyNeed) -> Result<ClientKeys, Error> {
-        let (client, table, progress) = (&self.client, self.description().name(), self.progress.as_ref());
-        let (keys, sent) = Registering { client, table, need, progress }.run().await?;
+        let (client, progress) = (&self.client, self.progress.as_ref());
+        let (table, epoch) = (self.description().name(), self.description().epoch());
+        let (keys, sent) = Registering { client, table, epoch, need, progress }.run().await?;
         self.registered.fetch_add(sent, Ordering::Relaxed);
         Ok(keys)
     }

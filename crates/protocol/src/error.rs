@@ -13,8 +13,10 @@ use blindcore_wire::{KeyError, PartKind, Reason, TableError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The table has another content now.
-    #[error("table {table} is no longer at epoch {epoch}; open it again (the server says: {message})")]
+    /// The table has another content now, or other parameters.
+    #[error(
+        "table {table} is no longer as it was at epoch {epoch}; open it again (the server says: {message})"
+    )]
     StaleEpoch {
         /// The table.
         table: String,
@@ -209,7 +211,10 @@ impl Error {
     ) -> Self {
         let message = line(message);
         match reason {
-            Some(Reason::StaleEpoch) => Error::StaleEpoch { table: table.to_owned(), epoch, message },
+            // The other one is of a table that was built anew. What is refused of no table can't be opened again.
+            Some(Reason::StaleEpoch | Reason::WrongParameters) if !table.is_empty() => {
+                Error::StaleEpoch { table: table.to_owned(), epoch, message }
+            }
             _ => Error::Refused { what, reason, retry_after, message },
         }
     }
@@ -230,6 +235,10 @@ mod tests {
         let stale = Error::refused("a query", Some(Reason::StaleEpoch), None, "now 2\n\u{1b}[31m", "t", 1);
         assert!(matches!(stale, Error::StaleEpoch { epoch: 1, .. }));
         assert!(!stale.to_string().contains(char::is_control));
+        let other = Error::refused("a query", Some(Reason::WrongParameters), None, "another", "t", 1);
+        assert!(matches!(other, Error::StaleEpoch { epoch: 1, .. }));
+        let listing = Error::refused("the list of tables", Some(Reason::StaleEpoch), None, "now 2", "", 0);
+        assert_eq!(listing.to_string(), "the server refused the list of tables: now 2");
         let busy = Error::refused("a query", Some(Reason::Busy), None, &"x".repeat(5000), "t", 1);
         assert!(matches!(busy, Error::Refused { reason: Some(Reason::Busy), .. }));
         assert!(busy.to_string().len() < 1100);

@@ -359,15 +359,7 @@ impl State {
 
     /// A table at an epoch, or at its newest.
     pub(crate) fn table(&self, name: &str, epoch: Option<u64>) -> Result<Arc<HostedTable>, Refusal> {
-        let tables = self.read();
-        let epochs = tables.get(name).map(|hosted| &hosted.epochs).ok_or_else(|| {
-            // A name that no table can have is not repeated.
-            let named = blindcore_wire::check_table_name(name).map_or("such a name", |()| name);
-            Refusal::new(
-                Reason::UnknownTable,
-                format!("no table is called {named}; list the tables for what there is"),
-            )
-        })?;
+        let epochs = self.held(name)?;
         let found = match epoch {
             None => epochs.first(),
             Some(epoch) => epochs.iter().find(|t| t.description.epoch() == epoch),
@@ -382,6 +374,18 @@ impl State {
         })?;
         found.last_used.store(self.now(), Ordering::Relaxed);
         Ok(found.clone())
+    }
+
+    /// A table at every epoch that is held, the newest first.
+    fn held(&self, name: &str) -> Result<Vec<Arc<HostedTable>>, Refusal> {
+        self.read().get(name).map(|hosted| hosted.epochs.clone()).ok_or_else(|| {
+            // A name that no table can have is not repeated.
+            let named = blindcore_wire::check_table_name(name).map_or("such a name", |()| name);
+            Refusal::new(
+                Reason::UnknownTable,
+                format!("no table is called {named}; list the tables for what there is"),
+            )
+        })
     }
 
     pub(crate) fn part(
@@ -441,19 +445,19 @@ impl State {
         client: &Arc<Client>,
     ) -> Result<proto::RegisterKeysResponse, Refusal> {
         let proto::RegisterKeysRequest { table: name, part, keys_params, keys } = request;
-        let (_, kind, part) = self.part(&name, None, PartKind::from_proto(part))?;
-        let params = part.description.params;
-        let Some(digest) = params.keys_digest() else {
-            let message =
-                format!("queries of table {name}, part {kind}, are under no keys; ask them without");
-            return Err(Refusal::new(Reason::WrongKeys, message));
-        };
-        if keys_params != digest[..] {
+        let kind = PartKind::from_proto(part);
+        // A table that was built anew may have other parameters than its epoch before, in which clients still look up.
+        let held = self.held(&name)?;
+        let parts = held.iter().filter_map(|table| table.part(kind?));
+        let mut params = parts.map(|part| part.description.params);
+        let of_these = |digest: [u8; 32]| keys_params == digest[..];
+        let Some(params) = params.find(|params| params.keys_digest().is_some_and(of_these)) else {
+            let (_, kind, _) = self.part(&name, None, kind)?;
             let message = format!(
                 "the keys were made with other parameters than those of table {name}, part {kind}; open the table again"
             );
             return Err(Refusal::new(Reason::WrongParameters, message));
-        }
+        };
         client.may_register()?;
         self.keys.register(params, keys, &client.name).await?;
         Ok(proto::RegisterKeysResponse {})

@@ -336,6 +336,26 @@ async fn keys_are_replaced_after_so_many_queries_whatever_came_of_them() {
     assert_eq!(seen[0], seen[1], "a server sees the same, right or wrong");
 }
 
+/// A table that is built anew under another scheme keeps nobody from going on in the epoch before, with new keys, too.
+#[tokio::test]
+async fn keys_of_an_epoch_are_registered_while_it_is_held() {
+    let made = made();
+    let next = keyed("people", 2, crate::common::simple(), 5, &people(41));
+    let server = Running::start(&[&made]).await;
+    let rotate_after = Rotation { queries: 2, ..Rotation::default() };
+    let options = Options { cache: CacheDir::None, rotate_after, ..Options::default() };
+    let table = open_with(&server.url(), options).await.unwrap();
+    finds(&table, "key-0", "person 0").await;
+    server.handle.publish(next.place()).unwrap();
+    for key in 1..6 {
+        finds(&table, &format!("key-{key}"), &format!("person {key}")).await;
+    }
+    assert_eq!((table.description().epoch(), server.stats.keys().registered), (1, 3));
+    let table = table.refresh().await.unwrap();
+    finds(&table, "key-40", "person 40").await;
+    assert_eq!(table.description().epoch(), 2);
+}
+
 /// A request with more queries than keys are for has keys of its own.
 #[tokio::test]
 async fn a_request_is_never_split_over_keys() {
@@ -408,7 +428,7 @@ async fn what_is_no_keys_is_refused_and_disturbs_nobody() {
         (request(&[]), Code::InvalidArgument, 400, "wrong-keys", "keys of 0 B"),
         (request(&flipped), Code::InvalidArgument, 400, "wrong-keys", "does not follow"),
         (of_others, Code::FailedPrecondition, 409, "wrong-parameters", "open the table again"),
-        (of_none, Code::InvalidArgument, 400, "wrong-keys", "under no keys"),
+        (of_none, Code::FailedPrecondition, 409, "wrong-parameters", "of table simple"),
         (no_part, Code::NotFound, 404, "unknown-part", "no part changes"),
         (request(&vec![0; 100 << 20]), Code::OutOfRange, 413, "too-large", ""),
     ];
