@@ -30,7 +30,7 @@ pub(crate) struct FrontArgs {
     /// Most simultaneous connections [default: 1024]
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<usize>,
-    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
+    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64, or half of all if that is less]
     #[arg(long, value_name = "N")]
     pub(crate) connections_per_client: Option<usize>,
     /// Log as JSON lines
@@ -127,7 +127,10 @@ fn limit(settings: &mut ServerConfig, args: &FrontArgs, limits: &Limits) -> anyh
     }
     let seconds = |n: Option<u64>| n.map(Duration::from_secs);
     set(&mut settings.connections, [args.connections, limits.connections]);
-    set(&mut settings.connections_per_client, [args.connections_per_client, limits.connections_per_client]);
+    // Where nobody said more, one address leaves half of them to others.
+    let share = settings.connections_per_client.min((settings.connections / 2).max(1));
+    let said = args.connections_per_client.or(limits.connections_per_client);
+    set(&mut settings.connections_per_client, [said, Some(share)]);
     set(&mut settings.streams_per_connection, [None, limits.streams_per_connection]);
     set(&mut settings.waiting_queries, [None, limits.waiting_queries]);
     set(&mut settings.waiting_per_client, [None, limits.waiting_per_client]);

@@ -137,6 +137,19 @@ fn hangup_reads_certificates_and_tokens_anew() {
     }
 }
 
+/// Fewer connections in all leave one address no more than half of them, so that its silent ones give way.
+#[test]
+fn a_server_of_few_connections_answers_beside_silent_ones() {
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let args = ["serve", "book.db", "--listen", "127.0.0.1:0", "--connections", "8"];
+    let server = Serving::start_as(dir, &args);
+    let address = server.url.strip_prefix("http://").unwrap();
+    let _silent: Vec<_> = (0..20).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    let found = server.get(dir, &["--table", "book", "--key", "bob"]);
+    assert_eq!(code(&found), 0, "{}", stderr(&found));
+}
+
 #[test]
 fn what_would_not_be_safe_does_not_start() {
     let (dir, _) = folder();
