@@ -471,8 +471,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table reports --key 2026/may.pdf --out may.pdf
 
 The server learns the table, whether a lookup is by key or by row number, and the number of lookups. It does not learn the
-row, or whether the row exists. --keys-from prints each answer as it comes, waits up to ten minutes for a server that is
-busy or gone, and exits with 0 if every key was found, 1 if some do not exist, 3 if some have an error, 2 if all have or it
+row, or whether the row exists. --keys-from prints each answer as it comes, waits up to ten minutes where the server is
+busy or goes away, and exits with 0 if every key was found, 1 if some do not exist, 3 if some have an error, 2 if all have or it
 ended early; --json prints {\"results\": [...]}, a line for each key. The first lookup in a table fetches its hint, which is cached for later lookups.")]
 pub(crate) struct Get {
     #[command(flatten)]
