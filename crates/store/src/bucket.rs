@@ -91,7 +91,7 @@ impl Bucket {
                     "its key is also the key of line {first}; keys must differ, so remove one row or choose \
                      another --key"
                 );
-                StoreError::Row { origin: origin.to_owned(), line: second, why }
+                StoreError::Row { origin: origin.to_owned(), unit: "line", line: second, why }
             }
             other => other.into(),
         })

@@ -334,7 +334,7 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         let Batch { rows, position, end, lacked } = ahead.next();
         for row in 0..rows.len() {
             let line = rows.line(row);
-            let fail = |why: String| StoreError::Row { origin: origin.clone(), line, why };
+            let fail = |why: String| StoreError::Row { origin: origin.clone(), unit: "line", line, why };
             let mut hash = u128::from(records.count());
             payload.clear();
             if let (Some(key), Some(salt)) = (key, &salt) {

@@ -128,10 +128,12 @@ pub enum StoreError {
         now: u64,
     },
     /// A row has no place in the table.
-    #[error("line {line} of {origin}: {why}")]
+    #[error("{unit} {line} of {origin}: {why}")]
     Row {
         /// The source.
         origin: String,
+        /// `line` or, of a database that an update reads, `row`.
+        unit: &'static str,
         /// Where the row stands.
         line: u64,
         /// What is wrong, and the remedy.

@@ -288,6 +288,49 @@ enum Of {
     Table(String),
     /// Those of a query.
     Query(String),
+    /// Of one of these, those that this statement asks for where it is followed by a column of it.
+    Followed { own: Box<Of>, column: Option<String>, sql: String },
+}
+
+impl Of {
+    /// What a person wrote, also where it is followed.
+    fn own(&self) -> &Self {
+        if let Self::Followed { own, .. } = self { own } else { self }
+    }
+
+    /// What errors call it, in this place.
+    fn origin(&self, place: &str) -> String {
+        match self.own() {
+            Self::Table(name) => format!("{name} in {place}"),
+            _ => format!("the query on {place}"),
+        }
+    }
+
+    /// The statement that reads it where it is followed.
+    ///
+    /// # Errors
+    /// The column that it is followed by is not among its `columns`.
+    fn followed(&self, origin: &str, columns: &[String]) -> Result<Option<&str>, SourceError> {
+        let Self::Followed { column, sql, .. } = self else { return Ok(None) };
+        match column {
+            Some(name) if !columns.contains(name) => {
+                let (origin, name, columns) = (origin.to_owned(), name.clone(), columns.to_vec());
+                Err(SourceError::NoColumn { origin, name, columns })
+            }
+            _ => Ok(Some(sql)),
+        }
+    }
+}
+
+impl fmt::Display for Of {
+    /// What a person wrote.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table(name) => write!(f, "table={name}"),
+            Self::Query(sql) => write!(f, "query={sql}"),
+            Self::Followed { own, .. } => own.fmt(f),
+        }
+    }
 }
 
 impl SourceSpec {
@@ -395,10 +438,10 @@ impl SourceSpec {
             Kind::Dir { path } => Path::new(path).file_name()?.to_str()?,
             Kind::Server(server) => match &server.of {
                 Of::Table(name) => name,
-                Of::Query(_) => return None,
+                Of::Query(_) | Of::Followed { .. } => return None,
             },
             Kind::Sqlite { of: Of::Table(name), .. } => name,
-            Kind::Sqlite { of: Of::Query(_), .. } | Kind::Stdin => return None,
+            Kind::Sqlite { .. } | Kind::Stdin => return None,
         };
         let fit = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
         let name: String = name.trim_start_matches(['.', '-']).chars().map(fit).collect();
@@ -470,6 +513,11 @@ impl SourceSpec {
         matches!(self.0, Kind::Sqlite { .. } | Kind::Server(_))
     }
 
+    /// What its rows are counted as in errors.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.is_database() { "row" } else { "line" }
+    }
+
     /// Whether it is a folder of files.
     pub(crate) fn is_folder(&self) -> bool {
         matches!(self.0, Kind::Dir { .. })
@@ -496,8 +544,7 @@ impl fmt::Display for SourceSpec {
             Kind::Dir { path } => write!(f, "dir:{path}"),
             Kind::Server(server) => server.fmt(f),
             Kind::Stdin => f.write_str("-"),
-            Kind::Sqlite { path, of: Of::Table(name) } => write!(f, "sqlite:{path}?table={name}"),
-            Kind::Sqlite { path, of: Of::Query(sql) } => write!(f, "sqlite:{path}?query={sql}"),
+            Kind::Sqlite { path, of } => write!(f, "sqlite:{path}?{of}"),
         }
     }
 }

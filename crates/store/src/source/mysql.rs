@@ -34,8 +34,8 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         .set_isolation_level(Some(IsolationLevel::RepeatableRead))
         .set_access_mode(Some(AccessMode::ReadOnly));
     let mut transaction = connection.start_transaction(options).map_err(refused)?;
-    let all = match &server.of {
-        Of::Query(sql) => sql.clone(),
+    let all = match server.of.own() {
+        Of::Query(sql) | Of::Followed { sql, .. } => sql.clone(),
         Of::Table(name) => format!("SELECT * FROM {}", quoted(name)),
     };
     let mut statement = transaction.prep(&all).map_err(refused)?;
@@ -47,7 +47,9 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
     }
     let names: Vec<String> =
         statement.columns().iter().map(|column| column.name_str().into_owned()).collect();
-    let mut positions = project(&server.origin(), &names, wanted)?;
+    let origin = server.origin();
+    let followed = server.of.followed(&origin, &names)?;
+    let mut positions = project(&origin, &names, wanted)?;
     let columns: Vec<String> = positions.iter().map(|i| names[*i].clone()).collect();
     let rule = |i: &usize| {
         let column = &statement.columns()[*i];
@@ -68,6 +70,9 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         let sql = format!("SELECT {} FROM {}{order}", list.join(", "), quoted(name));
         statement = transaction.prep(sql).map_err(refused)?;
         positions = (0..columns.len()).collect();
+    }
+    if let Some(sql) = followed {
+        statement = transaction.prep(sql).map_err(refused)?;
     }
     if !sink.columns(columns.clone(), forms) {
         return Ok(());

@@ -10,7 +10,7 @@ use ::postgres::config::SslMode;
 use ::postgres::error::SqlState;
 use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use ::postgres::types::{Kind, Type};
-use ::postgres::{Client, Config, IsolationLevel, NoTls, Socket, Transaction};
+use ::postgres::{Client, Config, IsolationLevel, NoTls, Socket, Statement, Transaction};
 use blindcore_wire::KeyType;
 use rustls::pki_types::ServerName;
 use std::borrow::Cow;
@@ -111,8 +111,8 @@ impl Plan {
         wanted: Option<&[String]>,
     ) -> Result<Self, SourceError> {
         let refused = |error| refused(server, &error);
-        let (all, from) = match &server.of {
-            Of::Query(sql) => {
+        let (mut all, mut from) = match server.of.own() {
+            Of::Query(sql) | Of::Followed { sql, .. } => {
                 (sql.trim_end_matches(|c: char| c.is_whitespace() || c == ';').to_owned(), None)
             }
             Of::Table(name) => {
@@ -121,15 +121,23 @@ impl Plan {
             }
         };
         // The server understands one statement here and refuses more than one.
-        let statement = transaction.prepare(&all).map_err(refused)?;
+        let mut statement = transaction.prepare(&all).map_err(refused)?;
         if !statement.params().is_empty() {
             return Err(server.unfit("the query has a parameter", "write its value instead"));
         }
-        let names: Vec<String> = statement.columns().iter().map(|column| column.name().to_owned()).collect();
+        let named = |statement: &Statement| -> Vec<String> {
+            statement.columns().iter().map(|column| column.name().to_owned()).collect()
+        };
+        let mut names = named(&statement);
         if names.is_empty() {
             return Err(server.unfit("it is not a statement that reads rows", "write one SELECT"));
         }
-        let positions = project(&server.origin(), &names, wanted)?;
+        let origin = server.origin();
+        if let Some(sql) = server.of.followed(&origin, &names)? {
+            statement = transaction.prepare(sql).map_err(refused)?;
+            (names, all, from) = (named(&statement), sql.to_owned(), None);
+        }
+        let positions = project(&origin, &names, wanted)?;
         let columns: Vec<String> = positions.iter().map(|i| names[*i].clone()).collect();
         let rule = |i: &usize| {
             let kind = statement.columns()[*i].type_();

@@ -205,11 +205,7 @@ impl Server {
 
     /// What errors call it.
     pub(super) fn origin(&self) -> String {
-        let place = self.place();
-        match &self.of {
-            Of::Table(name) => format!("{name} in {place}"),
-            Of::Query(_) => format!("the query on {place}"),
-        }
+        self.of.origin(&self.place())
     }
 
     /// Everything before the question mark, but for the password.
@@ -330,10 +326,7 @@ impl fmt::Display for Server {
         if let Some(ca) = &self.ca {
             write!(f, "ca={}&", encoded(ca))?;
         }
-        match &self.of {
-            Of::Table(name) => write!(f, "table={name}"),
-            Of::Query(sql) => write!(f, "query={sql}"),
-        }
+        self.of.fmt(f)
     }
 }
 

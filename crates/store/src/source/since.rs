@@ -93,7 +93,9 @@ impl Names {
             (Of::Table(table), None) => name(table),
             // A dot is between schema and table.
             (Of::Table(table), _) => table.split('.').map(name).collect::<Vec<_>>().join("."),
-            (Of::Query(sql), _) => format!("({}) AS followed", sql.trim_end().trim_end_matches(';')),
+            (Of::Query(sql) | Of::Followed { sql, .. }, _) => {
+                format!("({}) AS followed", sql.trim_end().trim_end_matches(';'))
+            }
         };
         Self { system, from, column: name(column) }
     }
@@ -198,7 +200,7 @@ impl Names {
 
 impl SourceSpec {
     /// The rows whose `column` is at least `last` less the overlap, or has no value; all rows where there is no `last`. The
-    /// server sorts them, each type in its own way. Rows that were read before come again.
+    /// database sorts them, each type in its own way. Rows that were read before come again.
     ///
     /// By `xmin`, those of a PostgreSQL table that were written by transactions which had not ended at the last read.
     ///
@@ -231,11 +233,12 @@ impl SourceSpec {
                 }
                 last => last.flatten(),
             };
-            let spec = self.asking(by_transaction(&names.from, last));
+            let spec = self.asking(None, by_transaction(&names.from, last));
             return Ok(Followed { spec, of_texts: None, note: None });
         }
         let asking = |least: &str| {
-            self.asking(format!("SELECT * FROM {}{least} ORDER BY {}", names.from, names.column))
+            let sql = format!("SELECT * FROM {}{least} ORDER BY {}", names.from, names.column);
+            self.asking(Some(column), sql)
         };
         let Some(last) = last else {
             return Ok(Followed { spec: asking(""), of_texts: None, note: None });
@@ -262,14 +265,15 @@ impl SourceSpec {
         Ok(Followed { spec, of_texts, note })
     }
 
-    /// The same database, asked for other rows.
-    fn asking(&self, sql: String) -> Self {
+    /// The same table or query, asked for these of its rows.
+    fn asking(&self, column: Option<&str>, sql: String) -> Self {
         let mut spec = self.clone();
-        match &mut spec.0 {
-            Kind::Sqlite { of, .. } => *of = Of::Query(sql),
-            Kind::Server(server) => server.of = Of::Query(sql),
+        let of = match &mut spec.0 {
+            Kind::Sqlite { of, .. } => of,
+            Kind::Server(server) => &mut server.of,
             _ => unreachable!("only a database is followed"),
-        }
+        };
+        *of = Of::Followed { own: Box::new(of.clone()), column: column.map(str::to_owned), sql };
         spec
     }
 
@@ -284,9 +288,9 @@ impl SourceSpec {
             Kind::Server(server) => (server.place().into_bytes(), &server.of),
             _ => return String::new(),
         };
-        let (kind, of) = match of {
+        let (kind, of) = match of.own() {
             Of::Table(name) => ("table", name),
-            Of::Query(sql) => ("query", sql),
+            Of::Query(sql) | Of::Followed { sql, .. } => ("query", sql),
         };
         let mut hasher = blake3::Hasher::new_derive_key("blindcore: a source that is followed");
         for part in [&place, kind.as_bytes(), of.as_bytes()] {
@@ -299,16 +303,12 @@ impl SourceSpec {
 /// The rows of a PostgreSQL table that a transaction wrote which the read before could not see to its end, with the oldest
 /// transaction that still runs in column `xmin`: where the next read begins. Rows keep 32 bits of their transaction's
 /// number; the others are the highest with which it is not ahead of all. Where the counter is behind `last`, the
-/// server is another one or was restored, and all rows are read. Source: PostgreSQL's manual, "Transaction ID and Snapshot
-/// Information Functions".
+/// server is another one or was restored, and all rows are read. Source: PostgreSQL's manual, "Transaction ID and Snapshot Information Functions".
 fn by_transaction(from: &str, last: Option<u64>) -> String {
     const SNAPSHOT: &str = "pg_current_snapshot()";
     let next = format!("pg_snapshot_xmax({SNAPSHOT})::text::bigint");
-    let since = last.map_or(String::new(), |last| {
-        format!(
-            " WHERE {next} - (({next} - followed.xmin::text::bigint) & 4294967295) >= {last} OR {next} < {last}"
-        )
-    });
+    let written = format!("{next} - (({next} - followed.xmin::text::bigint) & 4294967295)");
+    let since = last.map_or(String::new(), |last| format!(" WHERE {written} >= {last} OR {next} < {last}"));
     format!(
         "SELECT followed.*, pg_snapshot_xmin({SNAPSHOT})::text::bigint AS xmin FROM {from} AS followed{since}"
     )
@@ -318,6 +318,17 @@ fn by_transaction(from: &str, last: Option<u64>) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn asked(spec: &SourceSpec) -> String {
+        match &spec.0 {
+            Kind::Sqlite { of: Of::Followed { sql, .. }, .. } => sql.clone(),
+            Kind::Server(server) => match &server.of {
+                Of::Followed { sql, .. } => sql.clone(),
+                _ => panic!("it is not followed"),
+            },
+            _ => panic!("it is not followed"),
+        }
+    }
 
     #[test]
     fn a_read_begins_below_the_last_value_by_its_type() {
@@ -349,11 +360,10 @@ mod tests {
     #[test]
     fn what_a_server_is_asked() {
         let sql = |spec: &str, column: &str, last: Json| {
-            let spec = SourceSpec::parse(spec).unwrap().since(column, Some(&last), Overlap::Usual)?;
-            Ok::<_, SourceError>((
-                spec.spec.to_string().split_once("query=").unwrap().1.to_owned(),
-                spec.note,
-            ))
+            let followed = SourceSpec::parse(spec).unwrap().since(column, Some(&last), Overlap::Usual)?;
+            // Errors name what a person wrote.
+            assert_eq!(followed.spec.to_string(), spec);
+            Ok::<_, SourceError>((asked(&followed.spec), followed.note))
         };
         let (asked, note) = sql("postgres://u@h/d?table=s.t", "at", json!("2024-03-01 00:05:00+00")).unwrap();
         assert_eq!(
@@ -377,7 +387,7 @@ mod tests {
     fn texts_of_a_server_are_compared_by_what_they_say() {
         let of_texts = |spec: &str, last: Json| {
             let followed = SourceSpec::parse(spec).unwrap().since("a", Some(&last), Overlap::Usual).unwrap();
-            followed.of_texts.map(|spec| spec.to_string().split_once("WHERE ").unwrap().1.to_owned())
+            followed.of_texts.map(|spec| asked(&spec).split_once("WHERE ").unwrap().1.to_owned())
         };
         let my = "mysql://u@h/d?table=t";
         assert_eq!(

@@ -41,16 +41,16 @@ pub(super) struct Sqlite {
 
 impl Sqlite {
     pub(super) fn open(path: &str, of: &Of, wanted: Option<&[String]>) -> Result<Self, SourceError> {
-        let origin = match of {
-            Of::Table(name) => format!("{name} in {path}"),
-            Of::Query(_) => format!("the query on {path}"),
-        };
+        let origin = of.origin(path);
         let refused = |error| refused(&origin, error);
         let (connection, frozen) = connect(path)?;
-        let query = match of {
+        let mut query = match of.own() {
             Of::Table(name) => Query::table(&connection, &origin, name, wanted)?,
-            Of::Query(sql) => Query::free(&connection, &origin, sql, wanted)?,
+            Of::Query(sql) | Of::Followed { sql, .. } => Query::free(&connection, &origin, sql, wanted)?,
         };
+        if let Some(sql) = of.followed(&origin, &query.columns)? {
+            query = Query::free(&connection, &origin, sql, wanted)?;
+        }
         let total = match &query.count {
             Some(sql) => Some(connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(refused)?),
             None => None,

@@ -68,7 +68,7 @@ impl<'a> Changes<'a> {
                 Followed { note: another.or(followed.note), ..followed }
             }
         };
-        let origin = spec.to_string();
+        let origin = options.changes.to_string();
         let ignored = |name: &str| options.ignore.iter().any(|i| i == name);
         if let Some(key) = manifest.key.as_deref().filter(|key| ignored(key)) {
             return Err(StoreError::Unfit(format!(
@@ -151,7 +151,10 @@ impl<'a> Changes<'a> {
         let mut reached = Reached::after(self.before.as_ref(), now());
         while let Some(row) = self.source.next_row()? {
             count += 1;
-            let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
+            let fail = |why: String| {
+                let (origin, unit) = (self.origin.clone(), self.options.changes.unit());
+                StoreError::Row { origin, unit, line: row.line, why }
+            };
             let entry = self.entry(&row.values, &mut rows).map_err(fail)?;
             entry.encode(&mut payload);
             self.sorted.push(group_of(&entry.key), row.line, &payload)?;

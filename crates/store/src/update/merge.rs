@@ -86,7 +86,8 @@ pub(super) fn merge(
                     };
                     let record = said.shape.record(&columns, before.as_deref());
                     let origin = said.origin.to_owned();
-                    now = Some(Some(record.map_err(|why| StoreError::Row { origin, line, why })?));
+                    let unit = options.changes.unit();
+                    now = Some(Some(record.map_err(|why| StoreError::Row { origin, unit, line, why })?));
                 }
             }
             match line {

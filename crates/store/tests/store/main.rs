@@ -3,6 +3,7 @@
 
 mod build;
 mod columns;
+mod following;
 mod golden;
 mod kinds;
 mod plain;
