@@ -128,6 +128,54 @@ pub(super) fn is_ahead(value: &Json, now: NaiveDateTime) -> bool {
     }
 }
 
+/// Where a value stands among those of a column that is followed: numbers by what they are, behind them times, behind these what is
+/// neither, all in one place. Of a number its first [`DIGITS`] digits count, of a second 18 behind the point.
+fn order(value: &Value) -> u128 {
+    const TIMES: u128 = 1 << 126;
+    const OTHERS: u128 = 2 << 126;
+    let number = |text: &str| order_of_number(text).unwrap_or(OTHERS);
+    match value {
+        Value::Int(n) => number(&n.to_string()),
+        Value::Real(x) => number(&x.to_string()),
+        Value::Json(json) if json.is_number() => number(&json.to_string()),
+        Value::Text(text) => match order_of_time(text) {
+            Some(time) => TIMES + time,
+            None => number(text),
+        },
+        _ => OTHERS,
+    }
+}
+
+/// Digits by which numbers are told apart, from the first one that is not 0.
+const DIGITS: usize = 33;
+
+/// Numbers in digits, below 2^126: for positive ones how many stand before the point, then the first of them.
+fn order_of_number(text: &str) -> Option<u128> {
+    const ZERO: u128 = 1 << 125;
+    const MOST: i64 = (1 << 14) - 1;
+    let (sign, whole, part) = digits(text)?;
+    let whole = whole.trim_start_matches('0');
+    let below = part.len() - part.trim_start_matches('0').len();
+    let before = if whole.is_empty() { -(below as i64) } else { whole.len() as i64 };
+    let all = whole.bytes().chain(part.bytes()).skip_while(|b| *b == b'0').chain(std::iter::repeat(b'0'));
+    let first = all.take(DIGITS).fold(0, |n, b| 10 * n + u128::from(b - b'0'));
+    let size = ((before.clamp(-MOST, MOST) + MOST) as u128) << 110 | first;
+    Some(match sign {
+        _ if first == 0 => ZERO,
+        "-" => ZERO - 1 - size,
+        _ => ZERO + 1 + size,
+    })
+}
+
+/// Times, below 2^126: seconds and 10^-18 of one.
+fn order_of_time(text: &str) -> Option<u128> {
+    let seconds = i128::from(instant(text)?.0.and_utc().timestamp()) + (1 << 63);
+    let part = text.get(19..).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+    let part = part.bytes().take_while(u8::is_ascii_digit).chain(std::iter::repeat(b'0'));
+    let part = part.take(18).fold(0, |n, b| 10 * n + u128::from(b - b'0'));
+    Some((seconds as u128) << 60 | part)
+}
+
 /// A time at least this many seconds before, in the same form: SQLite compares times as texts.
 pub(super) fn earlier(text: &str, seconds: u64) -> Option<String> {
     let (date, time) = time_of(text)?;
@@ -148,9 +196,15 @@ pub(super) fn whole_part(text: &str) -> Option<i128> {
 }
 
 fn is_decimal(text: &str) -> bool {
-    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
-    [whole, part].iter().all(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    digits(text).is_some()
+}
+
+/// A decimal's sign, what stands before its point, and what stands behind it.
+fn digits(text: &str) -> Option<(&str, &str, &str)> {
+    let (sign, rest) = text.split_at(text.starts_with(['-', '+']).into());
+    let (whole, part) = rest.split_once('.').unwrap_or((rest, "0"));
+    let all = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    (all(whole) && all(part)).then_some((sign, whole, part))
 }
 
 /// Kinds of values that a column is followed by, each with an order of its own. SQLite keeps them beside one another.
@@ -192,8 +246,9 @@ pub(crate) struct Reached {
     /// How far the reads before came, if there were any.
     before: Option<Json>,
     now: NaiveDateTime,
-    /// The last value of each kind, and how many were of it: rows come in the order of the server.
-    seen: [(Option<Value>, u64); 4],
+    /// The largest value of each kind with its [`order`], and how many were of it. Of texts that are neither times nor numbers the last is
+    /// the largest: they come in the order of the database.
+    seen: [(Option<(u128, Value)>, u64); 4],
     /// Rows whose values have no order, such as blobs.
     orderless: u64,
     /// Rows by whose value nothing is followed, because it is null, infinite or ahead of all that comes.
@@ -206,8 +261,15 @@ impl Reached {
         Self { before: before.cloned(), now, seen: Default::default(), orderless: 0, unplaced: 0 }
     }
 
-    /// Takes the next row's value.
-    pub(crate) fn see(&mut self, value: &Value) {
+    /// Takes the next row's value, and says where its row stands among the others: by the value, whatever order the database gives
+    /// its rows. Those that are alike in it stay in that order.
+    pub(crate) fn see(&mut self, value: &Value) -> u128 {
+        let order = order(value);
+        self.count(value, order);
+        order
+    }
+
+    fn count(&mut self, value: &Value, order: u128) {
         let kind = match value {
             Value::Real(x) if !x.is_finite() => None,
             Value::Text(text) if is_endless(text) => None,
@@ -220,16 +282,8 @@ impl Reached {
         };
         let Some(kind) = kind else { return self.unplaced += 1 };
         let (last, count) = &mut self.seen[kind as usize];
-        // The server sorts texts in its own way, whatever they say: the latest time or largest number is the place.
-        let latest = match (last.as_ref(), value, kind) {
-            (Some(Value::Text(last)), Value::Text(text), PlaceKind::Time) => instant(text) >= instant(last),
-            (Some(Value::Text(last)), Value::Text(text), PlaceKind::Decimal) => {
-                whole_part(text) >= whole_part(last)
-            }
-            _ => true,
-        };
-        if latest {
-            *last = Some(value.clone());
+        if last.as_ref().is_none_or(|(largest, _)| *largest <= order) {
+            *last = Some((order, value.clone()));
         }
         *count += 1;
     }
@@ -258,7 +312,7 @@ impl Reached {
 
     /// Where the next read begins, if a value of the kind that is followed was seen.
     pub(crate) fn last(&self) -> Option<&Value> {
-        self.seen[self.kind() as usize].0.as_ref()
+        self.seen[self.kind() as usize].0.as_ref().map(|(_, value)| value)
     }
 
     /// That the largest value is below the one before, as a sentence about `column`.
@@ -354,7 +408,9 @@ mod tests {
             (Some(json!("a")), vec![text("b")], Some(&text("b")), 0),
         ] {
             let mut reached = Reached::after(before.as_ref(), day(2026));
-            values.iter().for_each(|value| reached.see(value));
+            for value in &values {
+                reached.see(value);
+            }
             assert_eq!(reached.last(), place, "{before:?} {values:?}");
             let said = reached.strays("u").map_or(0, |said| said.split(' ').nth(7).unwrap().parse().unwrap());
             assert_eq!(said, strays, "{before:?} {values:?}");
@@ -382,6 +438,58 @@ mod tests {
     }
 
     #[test]
+    fn rows_stand_in_the_order_of_their_values() {
+        let text = |text: &str| Value::Text(text.into());
+        let large = format!("{}.5", "9".repeat(40));
+        let ordered = [
+            Value::Real(-1e300),
+            text("-100000000000000000000.5"),
+            Value::Int(i64::MIN),
+            text("-20"),
+            text("-3.5"),
+            text("-0003"),
+            text("-0.25"),
+            text("-0.0025"),
+            Value::Real(0.0),
+            text("0.0000000001"),
+            text("+0.25"),
+            Value::Real(0.5),
+            Value::Int(9),
+            text("10"),
+            text("10.5"),
+            text("12345678901234567890.25"),
+            text("12345678901234567890.26"),
+            Value::Json(json!(u64::MAX)),
+            text(&large),
+            Value::Real(1e300),
+            text("1926-11-27"),
+            text("2026-11-26"),
+            text("2026-11-27T02:30:00+02:00"),
+            text("2026-11-27T02:05:00+01:00"),
+            text("2026-11-27 02:30:00"),
+            text("2026-11-27T02:30:00.000000000000000001Z"),
+            text("2026-11-27T02:30:00.49999+00"),
+            text("2026-11-27T02:30:00.5Z"),
+            text("9999-12-31"),
+            text("n/a"),
+        ];
+        let orders: Vec<u128> = ordered.iter().map(order).collect();
+        for (pair, values) in orders.windows(2).zip(ordered.windows(2)) {
+            assert!(pair[0] < pair[1], "{values:?}");
+        }
+        for (value, same) in [
+            (text("-0"), Value::Int(0)),
+            (text("007.50"), Value::Real(7.5)),
+            (text("2026-11-27T03:30:00+01:00"), text("2026-11-27 02:30:00.0Z")),
+            (Value::Null, text("v9")),
+            (Value::Real(f64::NAN), text("-infinity")),
+            (Value::Blob(vec![1]), Value::Bool(true)),
+        ] {
+            assert_eq!(order(&value), order(&same), "{value:?}");
+        }
+    }
+
+    #[test]
     fn a_value_ahead_of_all_that_comes_is_never_the_place() {
         let text = |text: &str| Value::Text(text.into());
         let now = day(2026);
@@ -397,7 +505,9 @@ mod tests {
             (text("1.5"), text(&"9".repeat(60))),
         ] {
             let mut reached = Reached::after(None, now);
-            [&place, &ahead].into_iter().for_each(|value| reached.see(value));
+            for value in [&place, &ahead] {
+                reached.see(value);
+            }
             assert_eq!((reached.last(), reached.unplaced), (Some(&place), 1), "{ahead:?}");
             assert!(!is_ahead(&place.to_json(), now) && is_ahead(&ahead.to_json(), now));
         }

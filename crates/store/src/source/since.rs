@@ -200,7 +200,8 @@ impl Names {
 
 impl SourceSpec {
     /// The rows whose `column` is at least `last` less the overlap, or has no value; all rows where there is no `last`. The
-    /// database sorts them, each type in its own way. Rows that were read before come again.
+    /// database sorts them, each type in its own way; what texts say it doesn't know ([`Reached::see`](super::Reached::see)). Rows that
+    /// were read before come again.
     ///
     /// By `xmin`, those of a PostgreSQL table that were written by transactions which had not ended at the last read.
     ///
@@ -303,14 +304,16 @@ impl SourceSpec {
 /// The rows of a PostgreSQL table that a transaction wrote which the read before could not see to its end, with the oldest
 /// transaction that still runs in column `xmin`: where the next read begins. Rows keep 32 bits of their transaction's
 /// number; the others are the highest with which it is not ahead of all. Where the counter is behind `last`, the
-/// server is another one or was restored, and all rows are read. Source: PostgreSQL's manual, "Transaction ID and Snapshot Information Functions".
+/// server is another one or was restored, and all rows are read. They come in the order in which their transactions began to write,
+/// those of one transaction as they lie. Source: PostgreSQL's manual, "Transaction ID and Snapshot Information Functions".
 fn by_transaction(from: &str, last: Option<u64>) -> String {
     const SNAPSHOT: &str = "pg_current_snapshot()";
     let next = format!("pg_snapshot_xmax({SNAPSHOT})::text::bigint");
     let written = format!("{next} - (({next} - followed.xmin::text::bigint) & 4294967295)");
     let since = last.map_or(String::new(), |last| format!(" WHERE {written} >= {last} OR {next} < {last}"));
     format!(
-        "SELECT followed.*, pg_snapshot_xmin({SNAPSHOT})::text::bigint AS xmin FROM {from} AS followed{since}"
+        "SELECT followed.*, pg_snapshot_xmin({SNAPSHOT})::text::bigint AS xmin FROM {from} AS followed{since} ORDER BY {written}, \
+         followed.ctid"
     )
 }
 
@@ -376,7 +379,8 @@ mod tests {
         assert_eq!(asked, "SELECT * FROM `t` WHERE `a` >= '\\\\''x' OR `a` IS NULL ORDER BY `a`");
         assert!(note.unwrap().contains("holds neither times nor numbers"));
         let (asked, _) = sql("postgres://u@h/d?table=t", "xmin", json!(70)).unwrap();
-        assert!(asked.contains("& 4294967295) >= 70 OR ") && !asked.contains("ORDER BY"), "{asked}");
+        assert!(asked.contains("& 4294967295) >= 70 OR "), "{asked}");
+        assert!(asked.ends_with("followed.xmin::text::bigint) & 4294967295), followed.ctid"), "{asked}");
         let error = sql("postgres://u@h/d?query=SELECT 1", "xmin", json!(70)).err().unwrap().to_string();
         assert!(error.contains("name a table, or follow another column"), "{error}");
         let error = sql("data.csv", "a", json!(1)).err().unwrap().to_string();

@@ -49,7 +49,14 @@ impl Sqlite {
             Of::Query(sql) | Of::Followed { sql, .. } => Query::free(&connection, &origin, sql, wanted)?,
         };
         if let Some(sql) = of.followed(&origin, &query.columns)? {
-            query = Query::free(&connection, &origin, sql, wanted)?;
+            let numbered =
+                |name: &str| connection.prepare(&format!("SELECT rowid FROM {}", quoted(name))).is_ok();
+            // Rows of one value come as they were numbered, where they are: not in a view, nor in a table WITHOUT ROWID.
+            let by_number = match of.own() {
+                Of::Table(name) if numbered(name) => ", rowid",
+                _ => "",
+            };
+            query = Query::free(&connection, &origin, &format!("{sql}{by_number}"), wanted)?;
         }
         let total = match &query.count {
             Some(sql) => Some(connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(refused)?),

@@ -33,6 +33,8 @@ pub(super) struct Changes<'a> {
     /// How far the reads before came of what is followed now.
     before: Option<Json>,
     sorted: ExternalSort,
+    /// Rows of a source that is followed, which come in the order of their values before they are `sorted`.
+    by_value: ExternalSort,
     /// Columns that are passed over.
     pub(super) others: Vec<String>,
     /// What should be said of where it begins.
@@ -114,7 +116,9 @@ impl<'a> Changes<'a> {
                 own.join(", ")
             )));
         }
-        let sorted = ExternalSort::new(work, options.memory, Order::Hash);
+        let memory = if follow.is_some() { options.memory / 2 } else { options.memory };
+        let sort = || ExternalSort::new(work, memory, Order::Hash);
+        let (sorted, by_value) = (sort(), sort());
         Ok(Self {
             stored,
             shape,
@@ -128,6 +132,7 @@ impl<'a> Changes<'a> {
             follow,
             before,
             sorted,
+            by_value,
             others,
             note,
         })
@@ -157,9 +162,9 @@ impl<'a> Changes<'a> {
             };
             let entry = self.entry(&row.values, &mut rows).map_err(fail)?;
             entry.encode(&mut payload);
-            self.sorted.push(group_of(&entry.key), row.line, &payload)?;
-            if let Some(follow) = self.follow {
-                reached.see(&row.values[follow]);
+            match self.follow {
+                None => self.sorted.push(group_of(&entry.key), row.line, &payload)?,
+                Some(follow) => self.by_value.push(reached.see(&row.values[follow]), row.line, &payload)?,
             }
             if count.is_multiple_of(ROWS_A_WORD) {
                 self.tell(progress)?;
@@ -185,8 +190,12 @@ impl<'a> Changes<'a> {
                 }
             }
         }
-        let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
-        Ok(Read { sorted, reached })
+        let taken = |sort| std::mem::replace(sort, ExternalSort::new(Path::new("."), 0, Order::Hash));
+        for (line, entry) in (1..).zip(taken(&mut self.by_value).finish()?) {
+            let payload = entry?.payload;
+            self.sorted.push(group_of(&Entry::decoded(&payload).key), line, &payload)?;
+        }
+        Ok(Read { sorted: taken(&mut self.sorted), reached })
     }
 
     /// As [`Source::passed_over`].

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use blindcore_store::{BuildOptions, SourceSpec, StoreError, UpdateOptions, Updated, build, update};
 
-use crate::update::device;
+use crate::update::{device, open, row};
 
 /// A table of these JSON lines, and a SQLite database that it follows.
 struct Following {
@@ -38,13 +38,65 @@ impl Following {
     }
 
     fn poll(&self, of: &str, column: &str, partial: bool) -> Result<Updated, StoreError> {
-        let changes = SourceSpec::parse(&self.spec(of)).unwrap();
-        let options = UpdateOptions {
+        self.update(&self.spec(of), column, |options| options.partial = partial)
+    }
+
+    fn update(
+        &self,
+        spec: &str,
+        column: &str,
+        more: impl FnOnce(&mut UpdateOptions),
+    ) -> Result<Updated, StoreError> {
+        let changes = SourceSpec::parse(spec).unwrap();
+        let mut options = UpdateOptions {
             follow: Some(column.to_owned()),
-            partial,
             ..UpdateOptions::new(self.dir().join("db"), changes)
         };
+        more(&mut options);
         update(&options, &device(), &mut ())
+    }
+}
+
+/// A server's rows for one key: the largest value is the last word, whatever texts sort as, and a null is behind all. By `xmin` the
+/// last transaction is.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_order(url: &dyn Fn(&str) -> String, run: &mut dyn FnMut(&str), with_xmin: bool) {
+    for (kind, first, later) in [
+        ("varchar(60)", "'9'", "'10'"),
+        ("varchar(60)", "'9007199254740993.25'", "'9007199254740993.5'"),
+        ("varchar(60)", "'2026-11-27T02:30:00Z'", "'2026-11-27T02:30:00.00000005Z'"),
+        ("varchar(60)", "'2026-11-27T02:30:00+02:00'", "'2026-11-27T02:05:00+01:00'"),
+        // Neither is a time to a server, which refuses to cast them.
+        ("varchar(60)", "'2026-02-30'", "'n/a'"),
+        ("int", "9", "10"),
+        ("int", "5000", "NULL"),
+    ] {
+        run(&format!("CREATE TABLE ordered (at {kind}, k varchar(9), a int, b int)"));
+        run(&format!("INSERT INTO ordered VALUES ({first}, 'k1', 9, 9)"));
+        let following = Following::new(ROWS, Some("k"), "");
+        for changed in [1, 1, 0] {
+            let now = following.update(&url("table=ordered"), "at", |_| ()).unwrap();
+            assert_eq!(now.changed, changed, "{first} {later}");
+            if changed == 1 && now.manifest.epoch == 2 {
+                run(&format!("INSERT INTO ordered VALUES ({later}, 'k1', 8, 8)"));
+            }
+        }
+        assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([8, 8])), "{first} {later}");
+        let error = following.update(&url("table=ordered"), "nope", |_| ()).unwrap_err().to_string();
+        assert!(error.ends_with(" has no column \"nope\"; its columns are at, k, a, b"), "{error}");
+        run("DROP TABLE ordered");
+    }
+    if with_xmin {
+        run("CREATE TABLE ordered (k text, a int, b int)");
+        run("INSERT INTO ordered SELECT 'k2', g, g FROM generate_series(1, 9) g");
+        run("INSERT INTO ordered VALUES ('k1', 9, 9)");
+        run("DELETE FROM ordered WHERE k = 'k2'");
+        // The place of what is deleted is free, and before that of the row which is there.
+        run("VACUUM ordered");
+        run("INSERT INTO ordered VALUES ('k1', 8, 8)");
+        let following = Following::new(ROWS, Some("k"), "");
+        following.update(&url("table=ordered"), "xmin", |_| ()).unwrap();
+        assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([8, 8])));
     }
 }
 
@@ -70,5 +122,71 @@ fn errors_name_what_a_person_wrote() {
         let error = following.poll(of, column, partial).unwrap_err().to_string();
         assert!(error.starts_with(&words), "{error}");
         assert!(!error.contains("ORDER BY") && !error.contains("AS followed"), "{error}");
+    }
+}
+
+#[test]
+fn the_largest_value_is_the_last_word_on_a_key() {
+    // Each with the one that comes later and sorts before it as a text.
+    for (first, later) in [
+        ("9", "10"),
+        ("99.5", "100"),
+        ("-10", "-9"),
+        ("9007199254740993.25", "9007199254740993.5"),
+        ("2026-11-27T02:30:00Z", "2026-11-27T02:30:00.5Z"),
+        ("2026-11-27T02:30:00.00000004Z", "2026-11-27 02:30:00.00000005Z"),
+        ("2026-11-27T02:30:00+02:00", "2026-11-27T02:05:00+01:00"),
+        ("2026-11-27T02:30:00+0200", "2026-11-27T02:05:00+01"),
+        ("2026-11-27T02:30:00Z", "2026-11-27 02:31:00Z"),
+    ] {
+        for change in ["set", "remove"] {
+            let feed = format!(
+                "CREATE TABLE feed (at TEXT, k TEXT, a INT, b INT, _change TEXT);
+                 INSERT INTO feed VALUES ('{first}', 'k1', 9, 9, 'set')"
+            );
+            let following = Following::new(ROWS, Some("k"), &feed);
+            following.poll("table=feed", "at", false).unwrap();
+            following.write(&format!("INSERT INTO feed VALUES ('{later}', 'k1', 8, 8, '{change}')"));
+            // Read once or again, in one read or in two.
+            for _ in 0..2 {
+                following.poll("table=feed", "at", false).unwrap();
+                let want = (change == "set").then(|| serde_json::json!([8, 8]));
+                assert_eq!(row(&open(following.dir()), "k1"), want, "{first} {later} {change}");
+            }
+            assert_eq!(open(following.dir()).manifest().epoch, 3, "{first} {later} {change}");
+        }
+    }
+}
+
+#[test]
+fn rows_without_an_order_are_behind_the_others() {
+    // Every poll reads them, so that no poll may see them before others.
+    for stray in ["NULL", "'n/a'", "x'00'"] {
+        let feed = format!(
+            "CREATE TABLE feed (at, k TEXT, a INT, b INT); INSERT INTO feed VALUES ({stray}, 'k1', 7, 7), (5000, 'k1', 8, 8)"
+        );
+        let following = Following::new(ROWS, Some("k"), &feed);
+        following.poll("table=feed", "at", false).unwrap();
+        following.write("INSERT INTO feed VALUES (9000, 'k2', 3, 3)");
+        for _ in 0..2 {
+            following.poll("table=feed", "at", false).unwrap();
+            assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([7, 7])), "{stray}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_one_value_come_as_sqlite_numbered_them() {
+    let feed = "CREATE TABLE feed (at INT, k TEXT, a INT, b INT); CREATE INDEX by_all ON feed (at, k, a, b);
+                CREATE VIEW seen AS SELECT * FROM feed;
+                CREATE TABLE keyed (at INT, k TEXT, a INT, b INT, PRIMARY KEY (k, a)) WITHOUT ROWID;
+                INSERT INTO feed VALUES (1, 'k1', 9, 9), (1, 'k1', 8, 8);
+                INSERT INTO keyed VALUES (1, 'k2', 9, 9), (1, 'k2', 8, 8);";
+    let following = Following::new(ROWS, Some("k"), feed);
+    following.poll("table=feed", "at", false).unwrap();
+    assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([8, 8])));
+    // Others have no such numbers, and are read all the same.
+    for of in ["table=seen", "table=keyed", "query=SELECT * FROM feed"] {
+        following.poll(of, "at", false).unwrap();
     }
 }

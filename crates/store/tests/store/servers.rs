@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use crate::following::in_order;
 use crate::postgres_tables::{followed, keys_of_types, texts_followed};
 use blindcore_accel_cpu::Cpu;
 use blindcore_store::stages::READING;
@@ -479,6 +480,7 @@ fn postgresql() {
 
     followed(&url, &mut client, || pg(&server).unwrap());
     texts_followed(&url, &mut client);
+    in_order(&url, &mut |sql| client.batch_execute(sql).unwrap(), true);
     keys_of_types(&url, &mut client);
 
     refused(
@@ -591,6 +593,8 @@ fn mysql_and_mariadb() {
     refused(&url("table=plain").replace(ENCODED, "s3cret"), &["Access denied", "MYSQL_PWD"]);
     refused(&url("table=plain").replace("/app?", "/nope?"), &["check the database's name"]);
     assert_eq!(client.query_first::<u64, _>("SELECT count(*) FROM plain").unwrap(), Some(3000));
+
+    in_order(&url, &mut |sql| client.query_drop(sql).unwrap(), false);
 
     gone(&url("query=SELECT seq AS id, repeat('x', 100) AS v FROM seq_1_to_20000000"), server);
 }
