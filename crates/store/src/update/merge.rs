@@ -73,21 +73,28 @@ pub(super) fn merge(
         let (mut old, mut now): (State, State) = (None, None);
         // The line at which it first came now, and whether the base lists it.
         let (mut came, mut listed) = (0, false);
+        // The first line, and column, that is missing of a row that isn't there, unless what comes later makes it whole or removes it.
+        let mut lacks: Option<(u64, &str)> = None;
+        let fail = |line, why| {
+            let (origin, unit) = (said.origin.to_owned(), options.changes.unit());
+            StoreError::Row { origin, unit, line, why }
+        };
         loop {
             let line = next.line;
             match Entry::decoded(&next.payload).word {
                 Word::Listed => listed = true,
-                Word::Removed => now = Some(None),
-                Word::Set(record) => now = Some(Some(record)),
+                Word::Removed => (now, lacks) = (Some(None), None),
+                Word::Set(record) => (now, lacks) = (Some(Some(record)), None),
                 Word::Columns(columns) => {
                     let before = match now {
                         Some(record) => record,
                         None => stored.base_record(index, &key)?.map(Iterator::collect).transpose()?,
                     };
                     let record = said.shape.record(&columns, before.as_deref());
-                    let origin = said.origin.to_owned();
-                    let unit = options.changes.unit();
-                    now = Some(Some(record.map_err(|why| StoreError::Row { origin, unit, line, why })?));
+                    (now, lacks) = match record.map_err(|why| fail(line, why))? {
+                        Ok(record) => (Some(Some(record)), None),
+                        Err(name) => (Some(None), lacks.or(Some((line, name)))),
+                    };
                 }
             }
             match line {
@@ -100,6 +107,13 @@ pub(super) fn merge(
                 Some(entry) => next = entry?,
                 None => break,
             }
+        }
+        if let Some((line, name)) = lacks {
+            let why = format!(
+                "it has no {name:?}, and the table has no such row yet whose {name:?} could stay; give every column of a row that \
+                 is added, null where nothing is meant"
+            );
+            return Err(fail(line, why));
         }
         // CHANGES that are the whole table remove what they don't name, but for what they hold and can't give.
         let gone = options.whole

@@ -94,8 +94,16 @@ impl<'a> Shape<'a> {
         out
     }
 
-    /// The record of a row after its columns were set; `before` is what it was, if it was there.
-    pub(super) fn record(&self, columns: &[u8], before: Option<&[u8]>) -> Result<Vec<u8>, String> {
+    /// The record of a row after its columns were set; `before` is what it was, if it was there. If it wasn't and not all of its columns
+    /// are given, the first that is missing.
+    ///
+    /// # Errors
+    /// A value is none that its column holds, or the record is too long.
+    pub(super) fn record(
+        &self,
+        columns: &[u8],
+        before: Option<&[u8]>,
+    ) -> Result<Result<Vec<u8>, &str>, String> {
         let (given, values) = columns.split_at(self.names.len());
         let count = given.iter().filter(|given| **given == 1).count();
         let values = codec::decode_record(values, count).expect("written by this update");
@@ -103,22 +111,22 @@ impl<'a> Shape<'a> {
         let before = before.map_err(|e| e.to_string())?;
         let mut values = values.into_iter();
         let mut row = Vec::with_capacity(given.len());
+        let mut missing = None;
         for (column, name) in self.names.iter().enumerate() {
             let own = before.as_ref().map(|row| &row[column]);
             row.push(match (given[column], own) {
                 (1, own) => self.typed(column, values.next().expect("counted"), own)?,
                 (_, Some(own)) => own.clone(),
                 (_, None) => {
-                    return Err(format!(
-                        "it has no {name:?}, and the table has no such row yet whose {name:?} could stay; give every column of \
-                         a row that is added, null where nothing is meant"
-                    ));
+                    missing = missing.or(Some(name.as_str()));
+                    Value::Null
                 }
             });
         }
         let mut record = Vec::new();
         codec::encode_record(&row, &mut record);
-        fits(record)
+        let record = fits(record)?;
+        Ok(missing.map_or(Ok(record), Err))
     }
 
     /// A value as the table holds it in this column, where CHANGES have texts alone.

@@ -165,6 +165,44 @@ fn a_known_column_is_passed_over_too() {
 }
 
 #[test]
+fn what_is_missing_counts_only_where_it_stays() {
+    let made = "{\"k\":\"a\",\"v\":1,\"w\":1}\n{\"k\":\"b\",\"v\":2,\"w\":2}\n";
+    let (part, whole, remove) =
+        ("{\"k\":\"a\",\"v\":5}", "{\"k\":\"a\",\"v\":6,\"w\":7}", "{\"k\":\"a\",\"_change\":\"remove\"}");
+    let rest = "{\"k\":\"a\",\"w\":8}";
+    for (lines, want) in [
+        (&[part, remove][..], Ok(None)),
+        (&[part, whole], Ok(Some([6, 7]))),
+        (&[part, rest, whole, part], Ok(Some([5, 7]))),
+        (&[part, whole, remove], Ok(None)),
+        (&[whole, remove, part, remove], Ok(None)),
+        (&[part], Err(1)),
+        (&[part, rest], Err(1)),
+        (&[remove, part], Err(2)),
+        (&[part, remove, rest, part], Err(3)),
+        (&[part, whole, remove, part], Err(4)),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        make_typed(dir, made);
+        change_with(dir, "c.jsonl", remove, |_| ()).unwrap();
+        let said = change_with(dir, "c.jsonl", &lines.join("\n"), |o| o.partial = true);
+        match (said, want) {
+            (Ok(_), Ok(want)) => {
+                assert_eq!(row(&open(dir), "a"), want.map(|want| serde_json::json!(want)), "{lines:?}");
+            }
+            (Err(error), Err(line)) => {
+                let error = error.to_string();
+                let words = format!("line {line} of {}: it has no ", dir.join("c.jsonl").display());
+                assert!(error.starts_with(&words) && error.contains("no such row yet"), "{lines:?}: {error}");
+                assert_eq!((open(dir).manifest().epoch, row(&open(dir), "a")), (2, None));
+            }
+            (said, want) => panic!("{lines:?}: {said:?} {want:?}"),
+        }
+    }
+}
+
+#[test]
 fn texts_of_a_csv_become_what_the_table_holds() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

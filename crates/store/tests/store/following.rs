@@ -190,3 +190,28 @@ fn rows_of_one_value_come_as_sqlite_numbered_them() {
         following.poll(of, "at", false).unwrap();
     }
 }
+
+#[test]
+fn a_row_that_was_set_in_part_and_removed_is_read_again() {
+    let feed = "CREATE TABLE feed (id INTEGER PRIMARY KEY, k TEXT, a INT, _change TEXT);
+                INSERT INTO feed VALUES (1, 'k1', 5, 'set'), (2, 'k1', NULL, 'remove'), (3, 'k2', 7, 'set'),
+                                        (4, 'never', 1, 'set'), (5, 'never', NULL, 'remove')";
+    let following = Following::new(ROWS, Some("k"), feed);
+    let poll = || {
+        let now = following.poll("table=feed", "id", true).unwrap();
+        ([now.added, now.changed, now.removed], now.manifest.epoch)
+    };
+    assert_eq!(poll(), ([0, 1, 1], 2));
+    assert_eq!(poll(), ([0, 0, 0], 2));
+    following
+        .write("INSERT INTO feed VALUES (6, 'k2', 8, 'set'), (7, 'k2', 9, 'set'), (8, 'k2', NULL, 'remove')");
+    assert_eq!(poll(), ([0, 0, 1], 3));
+    assert_eq!(poll(), ([0, 0, 0], 3));
+    // What is set in part and isn't there is an error all the same, at the row that does it.
+    following.write("INSERT INTO feed VALUES (9, 'k1', 1, 'set')");
+    let error = following.poll("table=feed", "id", true).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("row 9 of {}: it has no \"b\"", following.spec("table=feed"))),
+        "{error}"
+    );
+}
