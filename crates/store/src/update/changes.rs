@@ -101,6 +101,13 @@ impl<'a> Changes<'a> {
         let values = manifest.values.iter().map(|name| find(name)).collect();
         let find_special = |name: &str| special.contains(&name).then(|| find(name)).flatten();
         let (change, row) = (find_special(CHANGE_COLUMN), find_special(ROW_COLUMN));
+        if follow.is_some() && key.is_none() && row.is_none() {
+            return Err(StoreError::Unfit(format!(
+                "rows of table {} have no keys, so a row of {origin} that is read again can't be told from a new one; build the table \
+                 with --key, say in a column {ROW_COLUMN} which row each one is, or update it without --follow",
+                manifest.name
+            )));
+        }
         // What is meant for the table or for an update and read by neither would do something else than it says. A database's
         // table has columns for others; those that look like an update's are refused there too.
         let foreign = |c: &&String| !known.contains(c) && !ignored(c) && options.follow.as_ref() != Some(c);
@@ -239,6 +246,12 @@ impl<'a> Changes<'a> {
         };
         let number = match number {
             None if remove => return Err(format!("it removes no row; say which in {ROW_COLUMN}")),
+            None if self.follow.is_some() => {
+                return Err(format!(
+                    "its {ROW_COLUMN} is empty, and a row that is added would be added again whenever it is read; say which row it \
+                     is, or update the table without --follow"
+                ));
+            }
             None => {
                 *rows += 1;
                 *rows - 1

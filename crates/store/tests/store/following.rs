@@ -215,3 +215,41 @@ fn a_row_that_was_set_in_part_and_removed_is_read_again() {
         "{error}"
     );
 }
+
+#[test]
+fn rows_without_keys_are_followed_only_by_their_numbers() {
+    let feed = "CREATE TABLE feed (id INT, v INT); INSERT INTO feed VALUES (2, 20);
+                CREATE TABLE numbered (at INT, id INT, v INT, _row INT, _change TEXT);
+                INSERT INTO numbered VALUES (1, 3, 30, 1, 'set'), (2, NULL, NULL, 0, 'remove'), (3, 4, 40, 2, NULL);";
+    let lines = "{\"id\":0,\"v\":0}\n{\"id\":1,\"v\":10}\n{\"id\":2,\"v\":20}\n";
+    let following = Following::new(lines, None, feed);
+    let file = following.dir().join("f.db");
+    let spec = following.spec("table=feed");
+    let ignored =
+        following.update(&following.spec("table=numbered"), "at", |o| o.ignore = vec!["_row".into()]);
+    for refused in
+        [following.poll("table=feed", "id", false), following.poll("table=feed", "id", true), ignored]
+    {
+        let error = refused.unwrap_err().to_string();
+        let words = "can't be told from a new one; build the table with --key, say in a column _row which row each one is, or \
+                     update it without --follow";
+        assert!(
+            error.starts_with("rows of table t have no keys, so a row of ") && error.contains(words),
+            "{error}"
+        );
+        assert!(!error.contains('\n') && error.contains(file.to_str().unwrap()), "{error}");
+    }
+    assert_eq!(open(following.dir()).manifest().epoch, 1);
+    let poll = || following.poll("table=numbered", "at", false);
+    let now = poll().unwrap();
+    assert_eq!([now.added, now.changed, now.removed, now.manifest.epoch], [0, 2, 1, 2]);
+    let again = poll().unwrap();
+    assert_eq!([again.added, again.changed, again.removed, again.manifest.epoch], [0, 0, 0, 2]);
+    following.write("INSERT INTO numbered VALUES (4, 5, 50, NULL, 'set')");
+    let error = poll().unwrap_err().to_string();
+    let words = "its _row is empty, and a row that is added would be added again whenever it is read";
+    assert!(error.starts_with(&format!("row 4 of {}: {words}", following.spec("table=numbered"))), "{error}");
+    // An update that doesn't follow adds a row, as before.
+    let options = UpdateOptions::new(following.dir().join("db"), SourceSpec::parse(&spec).unwrap());
+    assert_eq!(update(&options, &device(), &mut ()).unwrap().added, 1);
+}
