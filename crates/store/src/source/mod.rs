@@ -310,6 +310,7 @@ impl Of {
     ///
     /// # Errors
     /// The column that it is followed by is not among its `columns`.
+    #[cfg_attr(not(any(feature = "mysql", feature = "postgres", feature = "sqlite")), allow(dead_code))]
     fn followed(&self, origin: &str, columns: &[String]) -> Result<Option<&str>, SourceError> {
         let Self::Followed { column, sql, .. } = self else { return Ok(None) };
         match column {
