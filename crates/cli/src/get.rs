@@ -12,7 +12,7 @@ use blindcore_client::{
 };
 use blindcore_files::{Access, Existing, new_file};
 use blindcore_units::{Progress, Unit};
-use blindcore_wire::KeyForm;
+use blindcore_wire::{self as wire, KeyForm};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let url = args.server.url(config)?;
-    blindcore_wire::check_table_name(&args.table)
+    wire::check_table_name(&args.table)
         .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
     let forms = [
         (KeyForm::Text, "--key", args.key),
@@ -245,12 +245,8 @@ fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> any
 }
 
 /// Writes a record's only value, as it is where that is text or bytes.
-fn write_value(
-    out: &Path,
-    existing: Existing,
-    values: &[(Arc<str>, blindcore_wire::Value)],
-) -> anyhow::Result<()> {
-    use blindcore_wire::Value::{Blob, Text};
+fn write_value(out: &Path, over: Existing, values: &[(Arc<str>, wire::Value)]) -> anyhow::Result<()> {
+    use wire::Value::{Blob, Text};
     let [(_, value)] = values else {
         let columns: Vec<&str> = values.iter().map(|(name, _)| &**name).collect();
         anyhow::bail!(
@@ -267,13 +263,13 @@ fn write_value(
     if out == Path::new("-") {
         return output::write(&bytes);
     }
-    Ok(new_file::write(out, Access::Everyone, existing, &bytes)?)
+    Ok(new_file::write(out, Access::Everyone, over, &bytes)?)
 }
 
 fn key_json(key: &[u8]) -> Value {
     match std::str::from_utf8(key) {
         Ok(text) => json!(text),
-        Err(_) => blindcore_wire::Value::Blob(key.to_vec()).to_json(),
+        Err(_) => wire::Value::Blob(key.to_vec()).to_json(),
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_server::{AccessFiles, Config as ServerConfig, Reloader};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
 
 use crate::config::{Config, Limits};
 
@@ -63,12 +63,12 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 pub(crate) static LOGS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// What `BLINDCORE_LOG` asks for: levels, of all or of a part. A name alone would be read as a part's and log nothing else.
-pub(crate) fn log_filter() -> anyhow::Result<EnvFilter> {
+pub(crate) fn log_filter() -> anyhow::Result<Targets> {
     let said = blindcore_units::variable("BLINDCORE_LOG").unwrap_or("info".into());
-    let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
-    let filter =
-        said.to_str().filter(|said| said.split(',').all(fits)).and_then(|said| EnvFilter::try_new(said).ok());
-    filter.with_context(|| {
+    let fits = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    let parts = said.to_str().map(|said| said.split(',').map(str::trim).collect::<Vec<_>>());
+    let parts = parts.filter(|parts| parts.iter().all(|part| fits(part)));
+    parts.and_then(|parts| parts.join(",").parse().ok()).with_context(|| {
         format!(
             "BLINDCORE_LOG {said:?} is not a filter; say error, warn, info, debug or trace, or PART=LEVEL,..."
         )
@@ -78,15 +78,10 @@ pub(crate) fn log_filter() -> anyhow::Result<EnvFilter> {
 pub(crate) fn log_to_stderr(json: bool) -> anyhow::Result<()> {
     let filter = log_filter()?;
     // The server stays if the reader of its log goes away.
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
-    if json {
-        builder.json().init();
-    } else {
-        builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_target(false).init();
-    }
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).log_internal_errors(false);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let layer = if json { layer.json().boxed() } else { layer.with_ansi(colours).with_target(false).boxed() };
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
     LOGS_JSON.store(json, Ordering::Relaxed);
     Ok(())
 }

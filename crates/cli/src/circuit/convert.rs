@@ -33,7 +33,7 @@ pub(crate) struct Convert {
 
 pub(crate) fn run(args: &Convert) -> anyhow::Result<Outcome> {
     check_output(&args.out, &args.force, &[&args.circuit])?;
-    let netlist = formats::read(&args.circuit)?;
-    write(&netlist, args.format, Some(&args.out), args.force.existing(), args.json)?;
+    let (netlist, Format::Bristol) = (formats::read(&args.circuit)?, args.format);
+    write(&netlist, Some(&args.out), args.force.existing(), args.json)?;
     Ok(Outcome::Done)
 }

@@ -93,20 +93,13 @@ pub(crate) fn make(args: &Make) -> anyhow::Result<Outcome> {
     if let Some(out) = &args.out {
         check_output(out, &args.force, &[])?;
     }
-    let netlist = problems::make(&args.name)?;
-    write(&netlist, args.format, args.out.as_deref(), args.force.existing(), args.json)?;
+    let (netlist, Format::Bristol) = (problems::make(&args.name)?, args.format);
+    write(&netlist, args.out.as_deref(), args.force.existing(), args.json)?;
     Ok(Outcome::Done)
 }
 
 /// Writes a circuit to a file, and says what it is; or to standard output.
-pub(super) fn write(
-    netlist: &Netlist,
-    format: Format,
-    out: Option<&Path>,
-    existing: Existing,
-    json: bool,
-) -> anyhow::Result<()> {
-    let Format::Bristol = format;
+pub(super) fn write(netlist: &Netlist, out: Option<&Path>, over: Existing, json: bool) -> anyhow::Result<()> {
     formats::left_out(netlist).iter().for_each(|said| output::note(said));
     let Some(path) = out else {
         let mut text = Vec::new();
@@ -116,7 +109,7 @@ pub(super) fn write(
     let mut file = NewFile::create(path, Access::Everyone)?;
     formats::bristol::write(netlist, &mut file)
         .with_context(|| format!("{} can't be written", path.display()))?;
-    let bytes = file.finish(existing)?;
+    let bytes = file.finish(over)?;
     let (ands, gates, digest) = (netlist.ands(), netlist.gates().len(), short_digest(&digest(netlist)));
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {
