@@ -70,8 +70,8 @@ pub enum TransportError {
         /// Where.
         address: String,
     },
-    /// A peer is gone without which the others are not waited for.
-    #[error("the {who} is gone; nothing was learned, run it and this side again")]
+    /// The other party of a session with owners is gone, and without it they are not waited for.
+    #[error("the {who} is gone; nothing was learned, run it, this side and the owners again")]
     Gone {
         /// Which part it played.
         who: String,

@@ -256,6 +256,15 @@ impl<'a> Greeting<'a> {
         Some(format!("{who} is gone, and another may take its place; missing: {missing}"))
     }
 
+    /// The part of a peer that can't be replaced any more: the other party, once owners are here. They go on to that very one, and would
+    /// not come to another.
+    pub(crate) fn holds_owners(&self, number: u64) -> Option<Role> {
+        let places = self.places();
+        let (role, _) = places.here.get(&number)?;
+        let owners = places.here.values().any(|(other, _)| *other == Role::Owner);
+        (owners && *role != Role::Owner).then_some(*role)
+    }
+
     /// Whether a peer has its place still.
     pub(super) fn is_here(&self, number: u64) -> bool {
         self.places().here.contains_key(&number)

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has. An owner
-//! that leaves before that can be replaced.
+//! that leaves before that can be replaced, and so can an evaluator before the first owner has come; a garbler or evaluator that leaves later
+//! ends the session on all sides, for owners have gone to that very one.
 //! Labels go by proxy oblivious transfer ([`proxy`]), so the garbler never learns a bit, and the
 //! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
 
@@ -53,7 +54,15 @@ pub fn supply_for<C: Read + Write>(
     let greeting = |role| Greeting::of_owner(circuit, learns, inputs, role);
     let (garbler, _) = &mut first(&greeting(Role::Garbler)?, garbler)?;
     let (evaluator, _) = &mut first(&greeting(Role::Evaluator)?, evaluator)?;
-    let publication = receive_at_most(garbler, Message::Transfer, limit(0))?;
+    // It comes when all are there, and so does the end of one without which there is nothing to wait for.
+    let publication =
+        receive_at_most(garbler, Message::Transfer, limit(0)).map_err(|error| match error {
+            SessionError::Gone { .. } => SessionError::Waiting {
+                cause: "the garbler is gone, as it is where the evaluator went; nothing was learned, run all sides again".into(),
+                missing: String::new(),
+            },
+            other => other,
+        })?;
     let bits = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
     let chosen = proxy::choose(&publication, &bits)?;
     send(garbler, Message::Transfer, &chosen.for_sender)?;

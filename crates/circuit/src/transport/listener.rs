@@ -315,14 +315,17 @@ impl Door {
                 {
                     return Err(TransportError::Gone { who: role.to_string() });
                 }
+                let mut ended = Ok(());
                 waiting.borrow_mut().retain(|(number, stream)| {
                     let gone = look(stream) == Looked::Gone;
-                    if gone && let Some(said) = greeting.leave(*number) {
+                    if gone && let Some(role) = greeting.holds_owners(*number) {
+                        ended = Err(TransportError::Gone { who: role.to_string() });
+                    } else if gone && let Some(said) = greeting.leave(*number) {
                         (*say.borrow_mut())(&said);
                     }
                     !gone
                 });
-                Ok(())
+                ended
             };
             let greet = |connection: &mut Connection, standing: &Standing| {
                 greeting.welcome_if(connection, || standing.stays()).map_err(|e| e.cause())

@@ -400,3 +400,66 @@ fn an_evaluator_does_not_wait_for_owners_without_its_garbler() {
     });
     assert!(error.starts_with("the garbler is gone; ") && error.contains("missing: owners of"), "{error}");
 }
+
+/// Without owners an evaluator can be replaced. One that ends after an owner has come to it ends the garbler at once, and so the owner:
+/// another would wait for that owner for ever.
+#[test]
+fn an_evaluator_that_owners_have_gone_to_is_not_replaced() {
+    let circuit = &Circuit::new(&problems::make("mult8").unwrap());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let minutes = Timeouts { wait: Duration::from_secs(600), ..timeouts(600_000) };
+    let peers = Peers { tls: None, plain_text: false, timeouts: minutes };
+    let door = peers.door(Some("127.0.0.1:0"), None, None, true).unwrap();
+    let to_garbler = door.address().unwrap();
+    let at_evaluator = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to_evaluator = at_evaluator.local_addr().unwrap();
+    std::thread::scope(|scope| {
+        let (says, said) = std::sync::mpsc::channel();
+        let garbler = scope.spawn(move || {
+            let mut say = |what: &str| says.send(what.to_owned()).unwrap();
+            session::owners::garble(door.arrivals(&mut say), setup, &mut ()).unwrap_err().to_string()
+        });
+        // It comes to the garbler, welcomes as many owners, and ends.
+        let evaluator = |owners: usize| {
+            let ends = |greeting: &Greeting<'_>, _: &mut dyn FnMut(TcpStream, Peer) -> ControlFlow<()>| {
+                let mut garbler = TcpStream::connect(to_garbler)?;
+                greeting.meet(&mut garbler)?;
+                for _ in 0..owners {
+                    greeting.welcome(&mut at_evaluator.accept()?.0)?;
+                }
+                Err("the evaluator ends".into())
+            };
+            assert!(session::owners::evaluate(ends, setup, &mut ()).is_err());
+        };
+        evaluator(0);
+        let lines: Vec<String> = said.iter().take(2).collect();
+        assert!(lines[1].starts_with("the evaluator is gone, and another may take its place"), "{lines:?}");
+        let owner = scope.spawn(move || {
+            let goes = |address| {
+                move |greeting: &Greeting<'_>, take: &mut dyn FnMut(TcpStream, Peer) -> ControlFlow<()>| {
+                    let mut channel = TcpStream::connect(address)?;
+                    let peer = greeting.meet(&mut channel)?;
+                    assert!(take(channel, peer).is_break());
+                    Ok(())
+                }
+            };
+            let own = Inputs::new().with(0, vec![true; 8]);
+            let ended = session::owners::supply_for(
+                goes(to_garbler),
+                goes(to_evaluator),
+                circuit,
+                Learns::Both,
+                &own,
+            );
+            ended.unwrap_err().to_string()
+        });
+        evaluator(1);
+        let (garbler, owner) = (garbler.join().unwrap(), owner.join().unwrap());
+        assert!(
+            garbler.starts_with("the evaluator is gone; nothing was learned, run it, this side and the"),
+            "{garbler}"
+        );
+        assert!(owner.starts_with("the garbler is gone") && owner.contains("run all sides again"), "{owner}");
+    });
+}

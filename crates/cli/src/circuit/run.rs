@@ -59,6 +59,7 @@ Three roles, where owners have the inputs and the others have none (inputs are n
   blindcore circuit run --role garbler   --owners --circuit auction4x16 --listen 127.0.0.1:7800
   blindcore circuit run --role evaluator --owners --circuit auction4x16 --connect 127.0.0.1:7800 --listen 127.0.0.1:7801
   blindcore circuit run --role owner --circuit auction4x16 --input 2=950 --connect 127.0.0.1:7800 --evaluator 127.0.0.1:7801
+The end of the garbler, or of the evaluator once an owner is there, ends the run on all sides; other places can be taken again.
 
 Both sides have to name the same circuit, --reveal, --check-transfers and --rounds; what differs is said. Nobody learns
 another's inputs as long as both follow the protocol.")]
