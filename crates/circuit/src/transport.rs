@@ -548,10 +548,8 @@ fn reach(
                 Err(e) => last = Some(e),
             }
         }
-        let waits =
-            |e: &io::Error| matches!(e.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut);
         match last {
-            Some(e) if !waits(&e) => return Err(refuse(e)),
+            Some(e) if !may_pass(&e) => return Err(refuse(e)),
             _ if Instant::now() >= deadline => {
                 let (seconds, address) = (timeouts.wait.as_secs(), address.to_string());
                 return Err(TransportError::Nobody { seconds, address, turned_away: String::new() });
@@ -559,6 +557,13 @@ fn reach(
             _ => std::thread::park_timeout(PAUSE),
         }
     }
+}
+
+/// Whether an address that was not reached may be in a while: nobody listens there yet, or who does has too many to look at and cut this
+/// side off, which may show before the connection is there as well as after.
+fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | TimedOut)
 }
 
 /// TLS over it, where that is asked for.
@@ -614,5 +619,20 @@ fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), TransportE
             Err(TransportError::PlainText { address: address.to_string() })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_cut_off_while_it_connects_comes_again() {
+        for code in [libc::ECONNRESET, libc::ECONNABORTED, libc::ECONNREFUSED, libc::ETIMEDOUT] {
+            assert!(may_pass(&io::Error::from_raw_os_error(code)), "{code}");
+        }
+        for code in [libc::EACCES, libc::ENETUNREACH, libc::EADDRNOTAVAIL] {
+            assert!(!may_pass(&io::Error::from_raw_os_error(code)), "{code}");
+        }
     }
 }
