@@ -3,6 +3,12 @@
 /// Inputs that a circuit of a session can have, one bit each in a hello.
 pub(crate) const MAX_INPUTS: usize = 1024;
 
+/// Inputs that a file can declare, and outputs; of Verilog, ports. Each takes more memory than its bytes in the file.
+pub(crate) const MAX_PORTS: usize = 1 << 16;
+
+/// Inputs that are named where a message is about many.
+pub(crate) const NAMED: usize = 8;
+
 /// ANDs of a piece: what is garbled and evaluated while the piece before travels.
 pub(crate) const PIECE: usize = 1 << 13;
 

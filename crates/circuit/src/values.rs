@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::circuit::PortShape;
 use crate::netlist::Netlist;
-use crate::ports::NotAscending;
+use crate::ports::{NAMED, NotAscending};
 use crate::session::Inputs;
 
 /// Why a text is not a value of an input. Shows nothing of it.
@@ -243,8 +243,13 @@ pub fn all(
 ) -> Result<Vec<Vec<bool>>, ValueError> {
     let ports = netlist.input_shapes();
     if given.len() != ports.len() {
-        let all = ports.iter().map(|p| format!("{} ({} bits)", p.name, p.width));
-        let inputs = if ports.is_empty() { "none".into() } else { all.collect::<Vec<_>>().join(", ") };
+        let named = ports.iter().take(NAMED).map(|p| format!("{} ({} bits)", p.name, p.width));
+        let more = ports.len().saturating_sub(NAMED);
+        let more = (more > 0).then(|| format!("{more} more"));
+        let inputs = match ports.is_empty() {
+            true => "none".into(),
+            false => named.chain(more).collect::<Vec<_>>().join(", "),
+        };
         return Err(ValueError::Count { got: given.len(), want: ports.len(), inputs });
     }
     let mut all = vec![Vec::new(); ports.len()];

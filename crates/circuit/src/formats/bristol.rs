@@ -31,6 +31,7 @@
 
 use super::FormatError;
 use crate::netlist::{Gate, Kind, MAX_WIRES, Netlist, Port, Wire};
+use crate::ports::MAX_PORTS;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
 
@@ -254,6 +255,10 @@ impl<R: BufRead> Reader<R> {
         let fashion = after && matches!(split(&lines.line, &mut Vec::new()), Split::Numbers);
         let at = |line, reason, remedy| FormatError::Content { file: name.to_owned(), line, reason, remedy };
         let widths = |list: &[u32], line, what| match list.split_first() {
+            Some((_, widths)) if widths.len() > MAX_PORTS => {
+                let reason = format!("{} {what}, over the limit of {MAX_PORTS}", widths.len());
+                Err(at(line, reason, "join them into wider ones"))
+            }
             Some((&count, widths)) if count as usize == widths.len() => Ok(widths.to_vec()),
             _ => Err(at(
                 line,

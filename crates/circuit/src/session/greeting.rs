@@ -12,9 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::hello::{Hello, Key, check_supply, unexpected};
 use super::{Check, Inputs, Learns, Role, SessionError, Setup};
 use crate::circuit::{Circuit, PortShape};
-
-/// Inputs that are named where many miss their owners.
-const NAMED: usize = 8;
+use crate::ports::NAMED;
 
 /// Has [`Greeting::welcome`] greet each connection that comes, and hands over those that it takes, until it is told to stop:
 /// [`Door::arrivals`](crate::transport::Door::arrivals). It says by [`Greeting::leave`] whose connection has closed meanwhile. Its

@@ -164,6 +164,41 @@ fn declared_counts_take_no_memory_that_the_file_does_not_fill() {
     assert!(refusal(text.as_bytes()).1.contains("a concatenation of 1073741824 bits"));
     let many: String = (0..1000).map(|i| format!("wire [1048575:0] w{i};\n")).collect();
     assert!(refusal(format!("module m(); {many} endmodule").as_bytes()).1.contains("more bits"));
+    // Few, that nothing reads: by themselves, and beside a comment that only makes the file longer.
+    let wires = |count| {
+        let names: Vec<String> = (0..count).map(|i| format!("w{i}")).collect();
+        format!(
+            "module m(input a, output y); wire [1048575:0] {}; assign y = a; endmodule\n",
+            names.join(",")
+        )
+    };
+    let longer = format!("{}//{}", wires(20), "x".repeat(1_800_000));
+    for text in [wires(3), longer] {
+        assert!(refusal(text.as_bytes()).1.contains("more bits of wires"));
+    }
+    // The widest, with an operation on all of it.
+    let one = "module m(input [1048575:0] a, output y); assign y = ^a; endmodule";
+    assert_eq!(formats::parse("one", one.as_bytes()).unwrap().gates().len(), (1 << 20) - 1);
+}
+
+/// Ports without bits take two bytes of a file, and much more memory.
+#[test]
+fn ports_of_a_file_have_a_limit() {
+    let zeros = |inputs: usize| format!("0 0\n{inputs} {}\n0\n", "0 ".repeat(inputs));
+    let most = formats::parse("most", zeros(65_536).as_bytes()).unwrap();
+    // What lists them names a few.
+    let said = blindcore_circuit::values::all(&most, &[], &mut Vec::new()).unwrap_err().to_string();
+    assert!(said.ends_with("for each of in0 (0 bits), in1 (0 bits), in2 (0 bits), in3 (0 bits), in4 (0 bits), in5 (0 bits), in6 (0 bits), in7 (0 bits), 65528 more"), "{said}");
+    let outputs = format!("0 0\n0\n65537 {}\n", "0 ".repeat(65_537));
+    let ports: Vec<String> = (0..65_536).map(|i| format!("p{i}")).collect();
+    let verilog = format!("module m(input {}, output y); assign y = p0; endmodule", ports.join(","));
+    for (text, line, words) in [
+        (zeros(65_537), 2, "65537 inputs, over the limit of 65536; join them into wider ones"),
+        (outputs, 3, "65537 outputs, over the limit of 65536; join them into wider ones"),
+        (verilog, 1, "more ports than the limit of 65536; join them into vectors"),
+    ] {
+        assert_refused(&[(&text, line, words)]);
+    }
 }
 
 #[test]

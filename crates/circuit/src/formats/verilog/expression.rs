@@ -413,10 +413,13 @@ impl<'a> Parser<'a> {
             let term = &e.terms[i];
             let (start, width, context) = (term.bits, term.width as usize, term.context as usize);
             let extends = term.extends;
+            // Its bits are there already.
+            if context == width && matches!(term.what, What::Leaf) {
+                continue;
+            }
             self.spend(1 + 3 * context.max(width))?;
             let to = e.bits.len();
             match term.what {
-                What::Leaf if context == width => continue,
                 What::Leaf => e.bits.extend_from_within(start..start + width),
                 What::Join(first, last, times) => {
                     for &part in e.parts[first..last].iter().rev() {

@@ -36,6 +36,7 @@ use std::collections::HashMap;
 
 use super::FormatError;
 use crate::netlist::Netlist;
+use crate::ports::MAX_PORTS;
 use expression::Expression;
 use lexer::{Lexer, Token, shown};
 use nodes::{Node, NodeId, ZERO};
@@ -46,8 +47,13 @@ pub(crate) const MAX_BYTES: u64 = 256 << 20;
 pub(crate) const MAX_IDENTIFIER: usize = 1 << 16;
 /// Bits in a vector, at most.
 pub(crate) const MAX_WIDTH: u32 = 1 << 20;
-/// Bits of wires, operands and results that a file of any size may have; further ones take 1/64 byte of it.
-const FREE_BITS: usize = 1 << 24;
+/// Bits of wires, operands and results that a file of any size may have, those that it may have besides for each of its bytes, and the most of
+/// any file. By them memory is in proportion to the file: some 60 MB, and 200 bytes for each of its own.
+const FREE_BITS: usize = 1 << 23;
+const BITS_A_BYTE: usize = 32;
+const MOST_BITS: usize = 1 << 27;
+/// What a bit of a wire counts for: an operand is forgotten after its statement, a wire is kept to the end.
+const WIRE: usize = 4;
 
 const TECHMAP: &str =
     "run yosys's `synth -flatten; abc -g AND,XOR` before write_verilog, which leaves no such thing";
@@ -134,7 +140,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(lexer: Lexer<'a>) -> Result<Self> {
-        let budget = FREE_BITS.saturating_add(lexer.text.len().saturating_mul(64)).min(1 << 27);
+        let budget = FREE_BITS.saturating_add(lexer.text.len().saturating_mul(BITS_A_BYTE)).min(MOST_BITS);
         let nodes = vec![Node::Constant(false), Node::Constant(true)];
         let mut parser = Self {
             lexer,
@@ -199,7 +205,7 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
             None => self.error(
-                "more bits of wires, operands and results than a file of this size may have (2^24 and 64 a byte, 2^27 at most)",
+                "more bits of wires (each counts as 4), operands and results than a file of this size may have (2^23 and 32 a byte, 2^27 at most)",
                 "let yosys's `synth -flatten; abc -g AND,XOR` simplify it, or convert it to Bristol Fashion",
             ),
         }
@@ -223,6 +229,12 @@ impl<'a> Parser<'a> {
                 }
                 let (line, name) = (self.line, self.identifier()?);
                 self.ports.push((name, line));
+                if self.ports.len() > MAX_PORTS {
+                    return self.error(
+                        format!("more ports than the limit of {MAX_PORTS}"),
+                        "join them into vectors",
+                    );
+                }
                 if let Some((direction, range)) = declared {
                     self.declare(name, line, direction, range)?;
                 }
@@ -328,7 +340,7 @@ impl<'a> Parser<'a> {
         let first = self.nodes.len() as u32;
         let signal = Signal { name, direction, left, right, signed, port: false, first, line };
         let width = signal.width() as usize;
-        self.spend(width)?;
+        self.spend(WIRE * width)?;
         let net = Node::Net { driver: None, line };
         self.nodes
             .resize(first as usize + width, if direction == Direction::Input { Node::Input } else { net });
