@@ -244,7 +244,11 @@ impl Circuit {
 /// The first eight bytes of a digest, as messages and the command show them.
 #[must_use]
 pub fn short_digest(digest: &[u8; 32]) -> String {
-    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    hexadecimal(&digest[..8])
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A hash of everything that a netlist computes, as [`Circuit::digest`] has it; names have no part in it, nor has the order of a

@@ -191,7 +191,9 @@ pub enum ValueError {
     )]
     Stdin(usize),
     /// A file or standard input that can't be read.
-    #[error("the value of input {name} can't be read from {from}: {source}")]
+    #[error(
+        "the value of input {name} can't be read from {from}: {source}; give a file of text that holds the value, or the value itself"
+    )]
     Read {
         /// The input.
         name: String,
@@ -388,7 +390,9 @@ pub fn placed<'a>(
 #[must_use]
 pub fn place_of(given: &str) -> Option<(usize, &str)> {
     let (place, value) = given.split_once('=')?;
-    Some((place.parse().ok()?, value))
+    // Digits alone: a number's own parser takes a sign.
+    let digits = place.bytes().all(|c| c.is_ascii_digit());
+    Some((place.parse().ok().filter(|_| digits)?, value))
 }
 
 /// The bits of a number for the input `name` of `width` bits, least significant first; of a negative one, its two's
@@ -561,6 +565,13 @@ mod tests {
             let said = bits(value, 8).unwrap_err().to_string();
             assert!(said.contains(words), "{said}");
             assert!(value.len() < 3 || !said.contains(value), "{said}");
+        }
+    }
+    #[test]
+    fn places_have_no_sign() {
+        assert_eq!(super::place_of("01=3"), Some((1, "3")));
+        for given in ["+1=3", "-1=3", "=3", " 1=3", "1", "99999999999999999999=3"] {
+            assert_eq!(super::place_of(given), None, "{given}");
         }
     }
     #[test]

@@ -7,7 +7,7 @@ use blindcore_files::header::{Field, HeaderError, Layout};
 
 use super::message::{Message, flush, receive, send};
 use super::{Check, Inputs, SessionError};
-use crate::circuit::Circuit;
+use crate::circuit::{Circuit, hexadecimal, short_digest};
 use crate::ports::MAX_INPUTS;
 
 /// Which part a party plays.
@@ -138,20 +138,9 @@ impl Hello {
     ) -> Result<Self, SessionError> {
         let mut key = [0; 16];
         getrandom::fill(&mut key).map_err(SessionError::Randomness)?;
-        let count = circuit.inputs().len();
-        if count > MAX_INPUTS {
-            return Err(SessionError::Differs {
-                what: "a session with at most",
-                theirs: format!("{MAX_INPUTS} inputs"),
-                ours: format!("a circuit of {count}"),
-                remedy: "join inputs into wider ones",
-            });
-        }
-        for (what, ports) in [("inputs", circuit.inputs()), ("outputs", circuit.outputs())] {
-            check_bits(what, ports.iter().map(|port| port.width).sum())?;
-        }
+        check_size(circuit)?;
         let mut supplied = [0; MAX_INPUTS / 8];
-        for input in 0..count {
+        for input in 0..circuit.inputs().len() {
             supplied[input / 8] |= u8::from(inputs.has(input)) << (input % 8);
         }
         let key = Key { garbling: Garbling::default(), bytes: key };
@@ -287,8 +276,13 @@ impl Hello {
     }
 
     fn other_circuit(&self, peer: &Hello, theirs: &str) -> SessionError {
-        let [theirs, ours] = [(&peer.digest, theirs), (&self.digest, &shown(&self.about))]
-            .map(|(digest, about)| format!("{}{about}", crate::circuit::short_digest(digest)));
+        // All of both where the first bytes, which are shown elsewhere, agree.
+        let alike = short_digest(&peer.digest) == short_digest(&self.digest);
+        let [theirs, ours] =
+            [(&peer.digest, theirs), (&self.digest, &shown(&self.about))].map(|(digest, about)| {
+                let digest = if alike { hexadecimal(digest) } else { short_digest(digest) };
+                format!("{digest}{about}")
+            });
         let remedy = "give both sides the same file, the same --rounds, and --stream or not";
         SessionError::Differs { what: "the circuit", theirs, ours, remedy }
     }
@@ -332,6 +326,21 @@ fn about<C: Read + Write>(channel: &mut C, own: &[u64; COUNTS]) -> Result<String
     Ok(shown(&counts.try_into().expect("as many")))
 }
 
+/// Fails unless a session can have this circuit: a party may ask before it binds anything or waits for anybody.
+///
+/// # Errors
+/// It has more inputs, or more bits of inputs or outputs, than a session takes.
+pub fn check_size(circuit: &Circuit) -> Result<(), SessionError> {
+    let (got, limit) = (circuit.inputs().len(), MAX_INPUTS);
+    if got > limit {
+        return Err(SessionError::Inputs { got, limit });
+    }
+    for (what, ports) in [("inputs", circuit.inputs()), ("outputs", circuit.outputs())] {
+        check_bits(what, ports.iter().map(|port| port.width).sum())?;
+    }
+    Ok(())
+}
+
 fn check_bits(what: &'static str, got: usize) -> Result<(), SessionError> {
     if got > MAX_BITS { Err(SessionError::Bits { what, got, limit: MAX_BITS }) } else { Ok(()) }
 }
@@ -352,6 +361,23 @@ pub(super) fn check_supply(circuit: &Circuit, ours: &Hello, peer: &Hello) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_that_begin_alike_are_shown_whole() {
+        let circuit = Circuit::new(&crate::problems::make("add8").unwrap());
+        let hello =
+            || Hello::new(Role::Garbler, Learns::Both, Check::None, &circuit, &Inputs::new()).unwrap();
+        let (ours, mut peer) = (hello(), hello());
+        let said = |peer: &Hello| ours.other_circuit(peer, "").to_string();
+        peer.digest[31] ^= 1;
+        let whole = [&peer, &ours].map(|side| hexadecimal(&side.digest));
+        assert!(whole.iter().all(|digest| said(&peer).contains(digest)), "{}", said(&peer));
+        peer.digest[0] ^= 1;
+        assert!(
+            said(&peer)
+                .starts_with(&format!("the peer has the circuit {}, this side", short_digest(&peer.digest)))
+        );
+    }
 
     #[test]
     fn bits_beyond_a_message_are_refused_before_it_is_made() {

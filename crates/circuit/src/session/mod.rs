@@ -42,7 +42,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use crate::ot::extension::Check;
 pub use greeting::{Arrivals, Greeting, Peer};
-pub use hello::{Garbling, Learns, Role};
+pub use hello::{Garbling, Learns, Role, check_size};
 pub use two_party::{evaluate, evaluate_for, garble, garble_by, garble_for};
 
 use crate::circuit::Circuit;
@@ -227,6 +227,16 @@ pub enum SessionError {
         input: usize,
         /// How many there are.
         inputs: usize,
+    },
+    /// More inputs than a session takes.
+    #[error(
+        "a session takes at most {limit} inputs, and this circuit has {got}; join inputs into wider ones"
+    )]
+    Inputs {
+        /// How many there are.
+        got: usize,
+        /// The limit.
+        limit: usize,
     },
     /// More bits than a session carries.
     #[error(

@@ -160,6 +160,7 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
         Circuit::of(load(&args.circuit)?)
     };
     let circuit = if args.rounds == 1 { circuit } else { circuit.in_rounds(args.rounds)? };
+    session::check_size(&circuit)?;
     let inputs = own_inputs(args, circuit.inputs())?;
     let peers = peers(args)?;
     let learns = match args.reveal {

@@ -368,7 +368,21 @@ fn what_does_not_fit_is_refused() {
     refused(&alone(&[&garbler[..], &["--input", "5=1"]].concat()), &["no input 5", "has 2"]);
     refused(&alone(&[&garbler[..], &["--input", "1", "--input", "0=1"]].concat()), &["given twice"]);
     refused(&alone(&[&garbler[..], &["--input", "@nowhere"]].concat()), &["nowhere"]);
+    refused(
+        &alone(&[&garbler[..], &["--input", "@."]].concat()),
+        &["input a", "from .: ", "give a file of text"],
+    );
+    refused(&alone(&[&garbler[..], &["--input", "+1=3"]].concat()), &["input a", "character 1"]);
     refused(&alone(&[&garbler[..], &["--input", "@/dev/zero"]].concat()), &["4104 characters", "8 bits"]);
+    // Before anything is bound, which would be a line of its own.
+    std::fs::write(dir.join("many.txt"), format!("0 1025\n1025 {}\n1 1\n", "1 ".repeat(1025))).unwrap();
+    let many = ["--role", "garbler", "--circuit", "many.txt", "--input", "1", "--listen", "127.0.0.1:0"];
+    let said = alone(&many);
+    refused(
+        &said,
+        &["a session takes at most 1024 inputs, and this circuit has 1025; join inputs into wider ones"],
+    );
+    assert!(!stderr(&said).contains("listening"), "{}", stderr(&said));
     // Options that would not be heeded.
     let owners = [&garbler[..], &["--owners"]].concat();
     refused(&alone(&[&owners[..], &["--check-transfers"]].concat()), &["for two parties", "leave it away"]);
