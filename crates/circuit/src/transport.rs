@@ -101,6 +101,12 @@ pub enum TransportError {
         /// Why.
         why: String,
     },
+    /// TLS broke after the handshake.
+    #[error("TLS with the peer broke: {why}")]
+    Broken {
+        /// Why.
+        why: String,
+    },
     /// The name can't be one of a certificate.
     #[error(
         "{name:?} is not a name or address that a certificate could have; take one such as alice or alice.example.org"
@@ -154,9 +160,13 @@ fn explain(fault: &Fault) -> String {
     let remedy = match fault {
         Fault::NotTls => "both sides give --cert, --key and --trust, or neither does".to_owned(),
         Fault::Unknown => "give the peer's certificate, or that of who signed it, as --trust".to_owned(),
-        Fault::Authority => {
+        Fault::Authority | Fault::Certificate(_) => {
             format!("the peer makes another: blindcore circuit identity NAME, or {}", recipe("NAME"))
         }
+        Fault::RefusedFor(_) => {
+            "make another: blindcore circuit identity NAME; the other side says what it has against this one".to_owned()
+        }
+        Fault::Damaged => "something between both sides changes them: connect without it, and run both again".to_owned(),
         Fault::Name { has, .. } => match has.first() {
             Some(name) => {
                 format!("say --peer-name {name} if that is whom you mean, --evaluator-name for an evaluator")
@@ -178,11 +188,19 @@ fn explain(fault: &Fault) -> String {
     format!("{fault}; {remedy}")
 }
 
-/// An I/O error in the words of [`explain`], where it is one of TLS: a peer may refuse a certificate after its own handshake.
+/// An I/O error in the words of [`explain`], where it is one of TLS: a peer may refuse a certificate after its own handshake. What is no
+/// TLS by then was.
 fn explained(error: io::Error) -> io::Error {
     match Fault::find(&error) {
-        Some(_) => io::Error::other(TransportError::handshake(&error)),
         None => error,
+        Some(
+            Fault::Refused | Fault::RefusedFor(_) | Fault::RefusedName | Fault::Asked | Fault::Incompatible,
+        ) => io::Error::other(TransportError::handshake(&error)),
+        Some(fault) => {
+            let changed = matches!(fault, Fault::NotTls | Fault::Misbehaves);
+            let why = explain(if changed { &Fault::Damaged } else { &fault });
+            io::Error::other(TransportError::Broken { why })
+        }
     }
 }
 
@@ -232,7 +250,7 @@ impl Tls {
         let private = blindcore_tls::private_key(key)?;
         let mut roots = RootCertStore::empty();
         for root in blindcore_tls::certificates(trust)? {
-            roots.add(root).map_err(|e| file("trusted certificate", trust, e.to_string()))?;
+            roots.add(root).map_err(|e| blindcore_tls::trusted(trust, &e))?;
         }
         let roots = Arc::new(roots);
         let mut provider = CryptoProvider::clone(&blindcore_tls::provider());
@@ -625,6 +643,27 @@ fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), TransportE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remedy_fits_its_fault() {
+        let cases = [
+            (
+                Fault::Certificate("is cut short or damaged"),
+                "damaged; the peer makes another: blindcore circuit",
+            ),
+            (Fault::RefusedFor("which was revoked"), "revoked; make another: blindcore circuit identity"),
+            (Fault::Damaged, "changes them"),
+            (Fault::Misbehaves, "both sides should run the same blindcore"),
+        ];
+        for (fault, words) in cases {
+            assert!(explain(&fault).contains(words), "{}", explain(&fault));
+        }
+        let ended = |error| explained(io::Error::other(error)).to_string();
+        let changed = ended(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType));
+        assert!(changed.starts_with("TLS with the peer broke: bytes were changed on the way; "), "{changed}");
+        let refused = ended(rustls::Error::AlertReceived(rustls::AlertDescription::UnknownCA));
+        assert!(refused.starts_with("no TLS with the peer: it does not trust"), "{refused}");
+    }
 
     #[test]
     fn who_is_cut_off_while_it_connects_comes_again() {

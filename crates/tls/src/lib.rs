@@ -110,7 +110,27 @@ pub fn own(chain: &Path, key: &Path, error: &rustls::Error) -> Error {
             );
             Error::new("private key", key, why)
         }
-        other => Error::new("certificate and key", chain, other),
+        // The key is what this library has but a sentence for.
+        rustls::Error::General(_) => Error::new("private key", key, KEYS),
+        other => certificate_error("certificate", chain, other),
+    }
+}
+
+const KEYS: &str = "it is damaged, or of a kind that can't be used; take one of P-256, P-384, Ed25519, or RSA of 2048 to 4096 bits";
+
+/// What a certificate is refused for that is to be trusted, in words.
+#[must_use]
+pub fn trusted(path: &Path, error: &rustls::Error) -> Error {
+    certificate_error("trusted certificate", path, error)
+}
+
+/// What is wrong with a certificate of a file, which is no peer's.
+fn certificate_error(what: &'static str, path: &Path, error: &rustls::Error) -> Error {
+    match error {
+        rustls::Error::InvalidCertificate(error) => {
+            Error::new(what, path, format!("it {}", fault::unusable(error)))
+        }
+        other => Error::new(what, path, Fault::of(other)),
     }
 }
 
@@ -139,7 +159,7 @@ pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(path) = ca {
         for root in certificates(path)? {
-            roots.add(root).map_err(|e| Error::new("trusted certificate", path, e))?;
+            roots.add(root).map_err(|e| trusted(path, &e))?;
         }
     }
     let mut config = ClientConfig::builder_with_provider(provider())
@@ -172,6 +192,15 @@ mod tests {
         server(&marked("m.crt", &text), &marked("m.key", &key)).unwrap();
 
         let other = rcgen::generate_simple_self_signed(["db.example".to_owned()]).unwrap();
+        // What is whole as PEM, and nothing in it.
+        let empty = |what: &str| format!("-----BEGIN {what}-----\nMAA=\n-----END {what}-----\n");
+        let no_certificate = write("no.crt", &empty("CERTIFICATE"));
+        let no_key = write("no.key", &empty("PRIVATE KEY"));
+        let mut parameters = rcgen::CertificateParams::new(["db.example".to_owned()]).unwrap();
+        let mut extension = rcgen::CustomExtension::from_oid_content(&[1, 2, 3, 4], vec![5, 0]);
+        extension.set_criticality(true);
+        parameters.custom_extensions.push(extension);
+        let critical = write("critical.crt", &parameters.self_signed(&made.signing_key).unwrap().pem());
         let cases = [
             (certificates(&dir.path().join("none")).err(), "none"),
             (certificates(&secret).err(), "there is none in it"),
@@ -184,9 +213,16 @@ mod tests {
                 "b.key: it is not the key of the certificate",
             ),
             (client(Some(&secret)).err(), "there is none in it"),
+            (server(&no_certificate, &secret).err(), "certificate DIR/no.crt: it is cut short or damaged"),
+            (
+                client(Some(&no_certificate)).err(),
+                "trusted certificate DIR/no.crt: it is cut short or damaged",
+            ),
+            (server(&critical, &secret).err(), "certificate DIR/critical.crt: it has a critical extension"),
+            (server(&chain, &no_key).err(), "private key DIR/no.key: it is damaged, or of a kind"),
         ];
         for (error, words) in cases {
-            let error = error.unwrap().to_string();
+            let error = error.unwrap().to_string().replace(&dir.path().display().to_string(), "DIR");
             assert!(error.contains(words) && !error.contains("PRIVATE"), "{words}: {error}");
         }
     }

@@ -463,3 +463,50 @@ fn an_evaluator_that_owners_have_gone_to_is_not_replaced() {
         assert!(owner.starts_with("the garbler is gone") && owner.contains("run all sides again"), "{owner}");
     });
 }
+
+/// A byte of a record that turns on its way: who reads it says so, and hears the same from it in TLS's own words.
+#[test]
+fn what_changes_under_tls_is_said_on_both_sides() {
+    let [(ours, theirs), _] = ways();
+    let listener = transport::listen("127.0.0.1:0", &ours, timeouts(20_000)).unwrap();
+    let to = listener.address().unwrap();
+    let between = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = between.local_addr().unwrap().to_string();
+    let turns = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (client, server) = (between.accept().unwrap().0, TcpStream::connect(to).unwrap());
+            let copy = |mut from: &TcpStream, mut to: &TcpStream, turns: Option<&AtomicBool>| {
+                let mut bytes = [0; 1 << 14];
+                while let Ok(read @ 1..) = from.read(&mut bytes) {
+                    if turns.is_some_and(|turns| turns.load(Ordering::Acquire)) {
+                        bytes[read - 1] ^= 1;
+                    }
+                    if to.write_all(&bytes[..read]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(std::net::Shutdown::Write);
+            };
+            std::thread::scope(|both| {
+                both.spawn(|| copy(&server, &client, None));
+                copy(&client, &server, Some(&turns));
+            });
+        });
+        let connects = scope.spawn(|| {
+            let mut channel = transport::connect(&address, &theirs, timeouts(20_000)).unwrap();
+            // What both sides say first has come through.
+            channel.read_exact(&mut [0]).unwrap();
+            turns.store(true, Ordering::Release);
+            channel.write_all(b"x").and_then(|()| channel.flush()).unwrap();
+            channel.read(&mut [0]).unwrap_err().to_string()
+        });
+        let mut channel = listener.accept(|who| panic!("{who}")).unwrap();
+        channel.write_all(&[1]).and_then(|()| channel.flush()).unwrap();
+        let read = channel.read(&mut [0]).unwrap_err().to_string();
+        drop(channel);
+        for said in [read, connects.join().unwrap()] {
+            assert!(said.starts_with("TLS with the peer broke: bytes were changed on the way; "), "{said}");
+        }
+    });
+}
