@@ -18,12 +18,16 @@
 //! [`crate::ciphertexts::Ciphertexts`] for what is needed to combine them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, BufRead, Write};
+use std::marker::PhantomData;
 
 use blindcore_accel::bigmod::Numbers;
 use blindcore_files::text;
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Resize};
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::ciphertexts::Ciphertexts;
@@ -119,7 +123,7 @@ struct PublicJwk<'a> {
 struct SecretJwk<'a> {
     kty: &'a str,
     key_ops: Vec<&'a str>,
-    #[serde(borrow, rename = "pub")]
+    #[serde(borrow, rename = "pub", deserialize_with = "object")]
     public: PublicJwk<'a>,
     p: Option<&'a str>,
     q: Option<&'a str>,
@@ -504,14 +508,35 @@ fn document(json: &[u8]) -> &[u8] {
     str::from_utf8(json).map_or(json, |json| text::without_mark(json).as_bytes())
 }
 
+/// Reads an object: by itself serde takes an array of the members' values for one, too.
+fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    struct Object<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    from.deserialize_map(Object(PhantomData))
+}
+
 fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, PheError> {
-    serde_json::from_slice(json).map_err(|e| {
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let read = object(&mut reader).and_then(|read| reader.end().map(|()| read));
+    read.map_err(|e| {
         // Only what kind of flaw and where: the parser's own words may quote a secret.
         use serde_json::error::Category;
         let why = match e.classify() {
             Category::Eof => "it ends too soon",
             Category::Syntax => "its syntax is wrong",
-            Category::Data => "a member is missing, unknown, doubled, or of another type",
+            Category::Data => {
+                "a member is missing, unknown, doubled, or of another type, or an array stands for an object"
+            }
             Category::Io => "it can't be read",
         };
         PheError::Json { what: what.into(), why: format!("{why} (line {}, column {})", e.line(), e.column()) }

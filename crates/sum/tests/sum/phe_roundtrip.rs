@@ -287,6 +287,22 @@ fn what_is_not_phes_json_is_refused_in_words() {
     let number = good.split("\"p\":\"").nth(1).unwrap().split('"').next().unwrap();
     assert!(!wrong.contains(number) && wrong.contains("of another type"), "secrets are not quoted: {wrong}");
 
+    // The values of an object's members are not the object, as a whole or within another.
+    let value =
+        |key: &str, member: &str| serde_json::from_str::<serde_json::Value>(key).unwrap()[member].clone();
+    let public = phe::write_public_key(SECRET.public()).unwrap();
+    let public = serde_json::json!(["DAJ", "PAI-GN1", value(&public, "n")]);
+    let (p, q) = (value(&good, "p"), value(&good, "q"));
+    let array = serde_json::json!(["DAJ", ["decrypt"], value(&good, "pub"), p, q, null, null]);
+    let within = serde_json::json!({"kty": "DAJ", "key_ops": ["decrypt"], "pub": public, "p": p, "q": q});
+    for text in [
+        refusal(phe::public_key(public.to_string().as_bytes())),
+        refusal(phe::secret_key(array.to_string().as_bytes())),
+        refusal(phe::secret_key(within.to_string().as_bytes())),
+    ] {
+        assert!(text.contains("or an array stands for an object"), "{text}");
+    }
+
     let digits = (16 * 64 * 30103 / 100_000) + 2;
     for (line, part) in [
         (r#"{"v":"1"}"#.to_owned(), "line 1 is not phe's JSON: a member is missing"),
@@ -302,6 +318,8 @@ fn what_is_not_phes_json_is_refused_in_words() {
         (r#"{"v":"1","e":99999999999999999999}"#.to_owned(), "of another type"),
         ("\n{}".to_owned(), "line 2"),
         ("[]".to_owned(), "line 1"),
+        (r#"["17",0]"#.to_owned(), "line 1 is not phe's JSON: a member is missing"),
+        (r#"{"v":"1","e":0} {}"#.to_owned(), "line 1 is not phe's JSON: its syntax is wrong"),
         (
             "{\"v\":\"1\",\"e\":0}\n\u{feff}{\"v\":\"1\",\"e\":0}".to_owned(),
             "line 2 is not phe's JSON: its syntax is wrong",
