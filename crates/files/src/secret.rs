@@ -6,6 +6,8 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
+use crate::text::BYTE_ORDER_MARK;
+
 /// What a file of a secret key of Paillier starts with.
 pub const SUM_SECRET_KEY: &[u8; 8] = b"bcsumsec";
 
@@ -23,6 +25,13 @@ pub fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(bytes)
 }
 
+/// A document of JSON without a byte order mark before it: what the reader of python-paillier's keys and the guard of keys take
+/// alike, so that no form of a key is one for the reader alone.
+#[must_use]
+pub fn json_document(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+}
+
 /// Whether bytes are those of a secret key: of Paillier, of python-paillier's JSON, or in PEM.
 #[must_use]
 pub fn is_secret_key(bytes: &[u8]) -> bool {
@@ -31,8 +40,9 @@ pub fn is_secret_key(bytes: &[u8]) -> bool {
     if has(b"PRIVATE KEY-----") {
         return true;
     }
-    // A key that python-paillier wrote is one wherever its JSON begins.
-    let is_phe = || bytes.trim_ascii_start().starts_with(b"{") && has(b"\"DAJ\"") && has(b"\"decrypt\"");
+    // A key that python-paillier wrote is one wherever its object begins.
+    let is_object = || json_document(bytes).trim_ascii_start().starts_with(b"{");
+    let is_phe = || is_object() && has(b"\"DAJ\"") && has(b"\"decrypt\"");
     bytes.len() as u64 <= MAX_KEY_BYTES && (bytes.starts_with(SUM_SECRET_KEY) || is_phe())
 }
 

@@ -13,7 +13,7 @@ pub fn in_words(error: io::Error) -> io::Error {
 }
 
 /// What some editors put before text in UTF-8, and none of it.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Text without a byte order mark before it.
 #[must_use]

@@ -23,6 +23,7 @@ use std::io::{self, BufRead, Write};
 use std::marker::PhantomData;
 
 use blindcore_accel::bigmod::Numbers;
+use blindcore_files::secret::json_document;
 use blindcore_files::text;
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Resize};
 use serde::de::value::MapAccessDeserializer;
@@ -144,7 +145,7 @@ struct Line<'a> {
 /// It is not phe's JSON, or no key that is allowed.
 pub fn public_key(json: &[u8]) -> Result<PublicKey, PheError> {
     check_length("the public key", json.len(), MAX_KEY_BYTES)?;
-    let jwk: PublicJwk<'_> = parse("the public key", document(json))?;
+    let jwk: PublicJwk<'_> = parse("the public key", json_document(json))?;
     Ok(PublicKey::textbook(public_n(&jwk)?.as_words())?)
 }
 
@@ -161,7 +162,7 @@ fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, PheError> {
 pub fn secret_key(json: &[u8]) -> Result<SecretKey, PheError> {
     let what = "the private key";
     check_length(what, json.len(), MAX_KEY_BYTES)?;
-    let jwk: SecretJwk<'_> = parse(what, document(json))?;
+    let jwk: SecretJwk<'_> = parse(what, json_document(json))?;
     member(what, "kty", jwk.kty, KTY)?;
     if !jwk.key_ops.contains(&"decrypt") {
         let got = jwk.key_ops.first().copied().unwrap_or_default();
@@ -338,7 +339,7 @@ impl PheCiphertexts {
         check_public_mode(key)?;
         let words = key.ciphertext_words();
         check_length("the ciphertext", json.len(), digits(words) + LINE_ROOM)?;
-        let (number, exponent) = ciphertext("the ciphertext", words, document(json))?;
+        let (number, exponent) = ciphertext("the ciphertext", words, json_document(json))?;
         Ok(Self { numbers: Numbers::from_words(words, [&number[..]]), exponents: vec![exponent] })
     }
 
@@ -501,11 +502,6 @@ fn digits(words: usize) -> usize {
 
 fn check_length(what: &str, got: usize, limit: usize) -> Result<(), PheError> {
     if got > limit { Err(PheError::TooLong { what: what.into(), limit }) } else { Ok(()) }
-}
-
-/// A text that is a document of its own, which may begin with a byte order mark.
-fn document(json: &[u8]) -> &[u8] {
-    str::from_utf8(json).map_or(json, |json| text::without_mark(json).as_bytes())
 }
 
 /// Reads an object: by itself serde takes an array of the members' values for one, too.

@@ -124,8 +124,7 @@ pub(crate) struct Public {
 }
 
 pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
-    // The key is an input too, and a secret one.
-    check_output(&args.out, &args.force, &[])?;
+    check_output(&args.out, &args.force, &[&args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = disk::write_public_key(&args.out, key.public(), args.force.existing())?;
     if args.json {

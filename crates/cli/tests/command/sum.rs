@@ -216,6 +216,10 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
     let dir = folder();
     let dir = dir.path();
     ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "other.key"]);
+    // As some editors save it.
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "marked.json"]);
+    let marked = [b"\xef\xbb\xbf", &std::fs::read(dir.join("marked.json")).unwrap()[..]].concat();
+    std::fs::write(dir.join("marked.json"), &marked).unwrap();
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "w.ct", "--bits", "8"]);
     std::fs::write(dir.join("w4.csv"), "1\n2\n3\n4\n").unwrap();
     std::fs::write(dir.join("huge.csv"), "9223372036854775807\n1\n1\n").unwrap();
@@ -240,7 +244,10 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
         (vec!["keygen", "--out", "k.key"], "--force"),
         (vec!["public", "--key", "k.key", "--out", "n.pub"], "--insecure-test-key"),
         (vec!["public", TEST, "--key", "k.pub", "--out", "n.pub"], "secret key"),
-        (vec!["public", TEST, "--key", "k.key", "--out", "k.key"], "secret key"),
+        (vec!["public", TEST, "--key", "k.key", "--out", "k.key", "--force"], "same command"),
+        (vec!["public", TEST, "--key", "k.key", "--out", "other.key", "--force"], "is a secret key"),
+        (vec!["public", TEST, "--key", "marked.json", "--out", "marked.json", "--force"], "same command"),
+        (vec!["public", TEST, "--key", "k.key", "--out", "marked.json", "--force"], "is a secret key"),
         (vec!["public", TEST, "--key", "nothere", "--out", "n.pub"], "nothere"),
         (vec!["encrypt", TEST, "--key", "k.pub", "--in", "bad.csv", "--out", "n.ct"], "bad.csv"),
         (vec!["encrypt", TEST, "--key", "k.pub", "--in", "huge.csv", "--out", "n.ct", "--bits", "8"], "2^"),
@@ -282,6 +289,7 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
         refused(&run(dir, &args), &[words]);
         assert_eq!(before(), there, "{args:?}");
     }
+    assert_eq!(std::fs::read(dir.join("marked.json")).unwrap(), marked);
     // Sums that could wrap are refused before they are computed: 512 bits hold no products of 63 bits nine times over.
     std::fs::copy(dir.join("w.ct"), dir.join("1.ct")).unwrap();
     let mut last = None;

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
+use blindcore_files::secret::is_secret_key;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
@@ -205,6 +206,39 @@ fn base64(number: &BoxedUint) -> String {
     symbols.collect()
 }
 
+/// A secret key in every form that the reader takes it in is one for the guard of what is written over.
+fn guarded(json: &str) {
+    let mut forms = vec![json.to_owned()];
+    // Members in another order, among others, and one in each line.
+    let members: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap();
+    let turned = members
+        .iter()
+        .rev()
+        .map(|(name, value)| format!("\"{}\": {value}", name.replace("kid", "k\\u0069d")));
+    forms.push(format!("{{\n  \"added\": [1, {{}}],\n  {}\n}}", turned.collect::<Vec<_>>().join(",\n  ")));
+    for mark in ["", "\u{feff}"] {
+        for space in ["", " ", "\n", "\r\n", "\t", "  \n\t\r"] {
+            for form in &forms {
+                let form = format!("{mark}{space}{form}{space}");
+                let read = phe::secret_key(form.as_bytes()).unwrap();
+                assert_eq!(read.public().id(), SECRET.public().id());
+                assert!(is_secret_key(form.as_bytes()), "{mark:?} {space:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_read_as_a_secret_key_is_guarded_as_one() {
+    guarded(&phe::write_secret_key(&SECRET).unwrap());
+    let bytes = SECRET.to_bytes();
+    assert!(SecretKey::from_bytes(&bytes).is_ok() && is_secret_key(&bytes));
+    // A public key is none, in whatever form.
+    let public = phe::write_public_key(SECRET.public()).unwrap();
+    assert!(!is_secret_key(public.as_bytes()) && !is_secret_key(format!("\u{feff}{public}").as_bytes()));
+    assert!(!is_secret_key(&SECRET.public().to_bytes()));
+}
+
 #[test]
 fn keys_with_lambda_are_factored() {
     let (p, q) = SECRET.primes();
@@ -227,6 +261,7 @@ fn keys_with_lambda_are_factored() {
         )
     };
     for lambda in [&phi, &half] {
+        guarded(&json(lambda, &inverse(lambda)));
         let read = phe::secret_key(json(lambda, &inverse(lambda)).as_bytes()).unwrap();
         let (a, b) = read.primes();
         let mut found = [big(a), big(b)];
