@@ -244,7 +244,8 @@ pub fn write(
     if ends_in(path, "jsonl") {
         let encoding = |error| DiskError::Encoding { path: path.to_owned(), error };
         let numbers = ciphertexts.numbers(evaluator.encryptor()).map_err(encoding)?;
-        phe::write_ciphertexts(&mut out, &numbers, ciphertexts.form()).map_err(phe_of(path))?;
+        phe::write_ciphertexts(&mut out, evaluator.key(), &numbers, ciphertexts.form())
+            .map_err(phe_of(path))?;
     } else {
         out = file::write(out, ciphertexts, evaluator.encryptor()).map_err(file_of(path))?;
     }

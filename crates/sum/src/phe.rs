@@ -435,11 +435,17 @@ impl PheCiphertexts {
     }
 }
 
-/// Writes ciphertexts, one a line.
+/// Writes ciphertexts under a key, one a line.
 ///
 /// # Errors
-/// They are packed or in decimals, which phe does not know; or writing fails.
-pub fn write_ciphertexts(mut out: impl Write, numbers: &Numbers, form: &Form) -> Result<(), PheError> {
+/// The key is a special one, or they are packed or in decimals, all of which phe does not know; or writing fails.
+pub fn write_ciphertexts(
+    mut out: impl Write,
+    key: &PublicKey,
+    numbers: &Numbers,
+    form: &Form,
+) -> Result<(), PheError> {
+    check_public_mode(key)?;
     for (foreign, what, remedy) in [
         (form.packed.is_some(), "a packed batch", "write the binary file, or don't pack"),
         (

@@ -143,6 +143,18 @@ fn keys_and_ciphertexts_of_python_paillier() {
         refused(&run(dir, &keygen), &["other.json", mode, "textbook"]);
         assert!(!dir.join("other.json").exists());
     }
+    // Nor are ciphertexts written that no command reads.
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--mode", "special-key", "--out", "sp.key"]);
+    ok(dir, &["sum", "encrypt", TEST, "--key", "sp.key", "--in", "w.csv", "--out", "sp.ct"]);
+    for computed in [
+        &["encrypt", "--in", "w.csv"][..],
+        &["add", "--in", "sp.ct"],
+        &["dot", "--in", "sp.ct", "--weights", "w.csv"],
+    ] {
+        let to = ["--key", "sp.key", "--out", "sp.jsonl", TEST];
+        refused(&run(dir, &[&["sum"], computed, &to].concat()), &["sp.jsonl", "a special key"]);
+        assert!(!dir.join("sp.jsonl").exists());
+    }
     // The public half of a short-exponent key is phe's by n alone: what is named is the key that the file holds.
     ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "short.key"]);
     let held =

@@ -99,7 +99,7 @@ fn phe_encrypts_and_decrypts_what_is_evaluated_here() {
     for result in &results {
         let fresh = evaluator.rerandomise(result).unwrap();
         let numbers = fresh.numbers(evaluator.encryptor()).unwrap();
-        phe::write_ciphertexts(&mut lines, &numbers, fresh.form()).unwrap();
+        phe::write_ciphertexts(&mut lines, SECRET.public(), &numbers, fresh.form()).unwrap();
     }
     std::fs::write(file("results.jsonl"), &lines).unwrap();
     let there = peer(
@@ -117,7 +117,7 @@ fn phe_encrypts_and_decrypts_what_is_evaluated_here() {
     let batch = Ciphertexts::encrypt(EVALUATOR.encryptor(), &plaintexts).unwrap();
     let mut lines = Vec::new();
     let numbers = batch.numbers(EVALUATOR.encryptor()).unwrap();
-    phe::write_ciphertexts(&mut lines, &numbers, batch.form()).unwrap();
+    phe::write_ciphertexts(&mut lines, SECRET.public(), &numbers, batch.form()).unwrap();
     std::fs::write(file("ours.jsonl"), &lines).unwrap();
     let there =
         peer(&python, &["check", file("ours.json").to_str().unwrap(), file("ours.jsonl").to_str().unwrap()]);
@@ -176,7 +176,7 @@ fn keys_and_ciphertexts_come_back_through_json() {
     let batch = Ciphertexts::encrypt(EVALUATOR.encryptor(), &plaintexts).unwrap();
     let numbers = batch.numbers(EVALUATOR.encryptor()).unwrap();
     let mut text = Vec::new();
-    phe::write_ciphertexts(&mut text, &numbers, batch.form()).unwrap();
+    phe::write_ciphertexts(&mut text, SECRET.public(), &numbers, batch.form()).unwrap();
     let read = phe::PheCiphertexts::read(SECRET.public(), &text[..]).unwrap();
     assert!(*read.numbers() == numbers);
     assert_eq!(read.exponents(), [0; 3]);
@@ -379,9 +379,13 @@ fn what_is_not_phes_json_is_refused_in_words() {
     let held = phe::public_key(phe::write_public_key(short.public()).unwrap().as_bytes()).unwrap();
     assert!(held.n() == short.public().n() && held.id() != short.public().id());
     assert!(phe::write_public_key(short.public()).unwrap().contains(&held.id().to_string()));
+    // What no command would read is not written either.
+    let unread = lines(r#"{"v":"1","e":0}"#).unwrap();
+    let unread_form = unread.align(&EVALUATOR, 1.0).unwrap().form().clone();
     for text in [
         refusal(phe::write_public_key(special.public())),
         refusal(phe::PheCiphertexts::parse(special.public(), br#"{"v":"1","e":0}"#)),
+        refusal(phe::write_ciphertexts(Vec::new(), special.public(), unread.numbers(), &unread_form)),
     ] {
         assert!(text.starts_with("a special key can't be used with phe"), "{text}");
     }
@@ -398,6 +402,6 @@ fn what_is_not_phes_json_is_refused_in_words() {
     let packing = Packing::new(512, 20, 4).unwrap();
     let packed =
         Plaintexts::pack_integers(SECRET.public(), &[1, 2], Encoding::integers(8).unwrap(), packing).unwrap();
-    let text = refusal(phe::write_ciphertexts(Vec::new(), packed.numbers(), packed.form()));
+    let text = refusal(phe::write_ciphertexts(Vec::new(), SECRET.public(), packed.numbers(), packed.form()));
     assert!(text.contains("a packed batch can't be used with phe"), "{text}");
 }
