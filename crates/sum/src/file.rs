@@ -79,6 +79,12 @@ pub enum FileError {
         /// The length that its header says.
         want: u64,
     },
+    /// Longer than its header says, where its length is not known before it is read.
+    #[error("it has more than {want} bytes where its header says {want}; copy it again")]
+    Longer {
+        /// The length that its header says.
+        want: u64,
+    },
     /// It ended.
     #[error("it ends within {what}; copy it again")]
     Truncated {
@@ -94,6 +100,17 @@ pub enum FileError {
     /// A header that makes no sense.
     #[error("its header says {} {}, outside {} to {}; {}", .0.what, .0.got, .0.min, .0.max, .0.remedy)]
     Header(OutOfRange),
+    /// A key of another length than the one of that name.
+    #[error(
+        "its header says that the key has {got} bits, and it has {want}; it was not written by blindcore: have it encrypted or \
+         computed again"
+    )]
+    KeyBits {
+        /// The length that its header says.
+        got: u32,
+        /// The key's.
+        want: u32,
+    },
     /// A bound that was not written as bounds are.
     #[error(
         "its header says that numbers are up to {top} x 2^{shift}, and beyond 64 bits the first factor is 2^63 or more; it was \
@@ -405,10 +422,7 @@ impl<R: Read> Reader<R> {
         if self.read == self.count {
             return match fill(&mut self.from, &mut [0])? {
                 0 => Ok(None),
-                _ => Err(FileError::Length {
-                    got: self.header.file_bytes()? + 1,
-                    want: self.header.file_bytes()?,
-                }),
+                _ => Err(FileError::Longer { want: self.header.file_bytes()? }),
             };
         }
         let count = (self.count - self.read).min(BLOCK as u64) as usize;
@@ -447,8 +461,7 @@ impl<R: Read> Reader<R> {
             }));
         }
         if self.header.key_bits != key.bits() {
-            let (got, want) = (u64::from(self.header.key_bits), u64::from(key.bits()));
-            return Err(out_of_range("key bits of", got, want, want));
+            return Err(FileError::KeyBits { got: self.header.key_bits, want: key.bits() });
         }
         self.header.form.check(key, self.count as usize)?;
         let flat = |count| Form { packed: None, shape: vec![count], ..self.header.form.clone() };

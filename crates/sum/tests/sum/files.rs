@@ -258,8 +258,21 @@ fn what_is_no_such_file_is_refused_in_words() {
     assert!(with(good.len() - 1, !good[good.len() - 1]).contains("the block of ciphertexts 0 to 5"));
     assert!(refusal(&good[..good.len() - 1]).contains("bytes where its header says"));
     assert!(refusal(&[&good[..], &[0]].concat()).contains("bytes where its header says"));
-    let text = Reader::new(&[&good[..], &[0]].concat()[..], None).unwrap().read_all(EVALUATOR.encryptor());
-    assert!(text.err().unwrap().to_string().contains("bytes where its header says"));
+    // Of a stream no more is known than that something follows.
+    let longer = [&good[..], b"abcdef\n"].concat();
+    let text =
+        Reader::new(&longer[..], None).unwrap().read_all(EVALUATOR.encryptor()).err().unwrap().to_string();
+    let want = format!("it has more than {0} bytes where its header says {0}; copy it again", good.len());
+    assert_eq!(text, want);
+    // A header of the key's name and of another length.
+    let form = Form { packed: None, shape: vec![0], ..golden_header().form };
+    let header = Header { key: SECRET.public().id(), key_bits: 1024, form };
+    let forged = Writer::new(Vec::new(), &header).unwrap().finish().unwrap();
+    let text = refusal(&forged);
+    assert!(
+        text.starts_with("its header says that the key has 1024 bits, and it has 512; it was not"),
+        "{text}"
+    );
     let other = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::Textbook).unwrap();
     let other = Evaluator::new(other.public(), &DEVICE).unwrap();
     let text = Reader::new(&good[..], None).unwrap().read_all(other.encryptor()).err().unwrap().to_string();
