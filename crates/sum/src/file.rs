@@ -164,6 +164,13 @@ impl Header {
         self.key_bits.div_ceil(32) as usize
     }
 
+    /// How many bits numbers may grow by, under any key of that length.
+    #[must_use]
+    pub fn headroom_bits(&self) -> u32 {
+        let limit = self.form.packed.map(|packed| packed.packing.limit());
+        self.form.bound.headroom(limit.unwrap_or_else(|| Bound::of_key_bits(self.key_bits)))
+    }
+
     /// Bytes of the whole file.
     ///
     /// # Errors

@@ -53,9 +53,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
             document["kind"] = json!("ciphertexts");
             document["key"] = json!(header.key.to_string());
             document["bits"] = json!(header.key_bits);
-            let packed = header.form.packed.map(|p| p.packing.slot_bits() - 1);
-            let limit = packed.unwrap_or(header.key_bits.saturating_sub(2));
-            document["headroom_bits"] = json!(limit.saturating_sub(header.form.bound.bits()));
+            document["headroom_bits"] = json!(header.headroom_bits());
             document
         }
     };

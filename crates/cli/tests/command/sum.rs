@@ -223,6 +223,27 @@ fn what_is_inspected_is_shown_and_nothing_secret() {
     }
 }
 
+/// As many bits as inspect says fit, whatever the key.
+#[test]
+fn headroom_is_what_fits() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("x.csv"), "1\n").unwrap();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "x.csv", "--out", "0.ct", "--bits", "64"]);
+    let weigh = |weight: &str, from: &str, to: &str| {
+        std::fs::write(dir.join("y.csv"), format!("{weight}\n")).unwrap();
+        let files = ["--in", from, "--weights", "y.csv", "--out", to];
+        run(dir, &[&["sum", "dot", TEST, "--key", "k.pub"], &files[..]].concat())
+    };
+    let weights = ["9223372036854775807"].into_iter().chain(["4611686018427387904"; 6]);
+    for (i, weight) in weights.enumerate() {
+        assert_eq!(code(&weigh(weight, &format!("{i}.ct"), &format!("{}.ct", i + 1))), 0);
+    }
+    let room = json(&ok(dir, &["sum", "inspect", "7.ct", "--json"]))["headroom_bits"].as_u64().unwrap();
+    assert_eq!(room, 11);
+    assert_eq!(code(&weigh(&(1u64 << room).to_string(), "7.ct", "fits.ct")), 0);
+}
+
 #[test]
 fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
     let dir = folder();

@@ -117,6 +117,22 @@ impl Bound {
         }
     }
 
+    /// How many times it can be doubled and is still within `limit`; that of zeros is as that of ones.
+    #[must_use]
+    pub fn headroom(self, limit: Self) -> u32 {
+        let least = self.max(Self::new(1));
+        let bits = limit.bits().saturating_sub(least.bits());
+        bits.saturating_sub(u32::from(least.shifted(bits) > limit))
+    }
+
+    /// What the plaintexts of every key of so many bits hold: a third of 2^(bits - 1), below which no n of that length is.
+    #[must_use]
+    pub fn of_key_bits(bits: u32) -> Self {
+        let power = bits.saturating_sub(1);
+        let shift = power.saturating_sub(65);
+        Self::scaled((1u128 << (power - shift)) / 3, shift)
+    }
+
     /// What the plaintexts of a key hold: n/3.
     #[must_use]
     pub fn of_key(key: &PublicKey) -> Self {

@@ -112,6 +112,29 @@ mod tests {
         }
     }
 
+    /// What a file's header is said to leave room for does fit, and no bit more does.
+    #[test]
+    fn headroom_is_what_fits() {
+        for bits in [64, 65, 66, 67, 100, 512, 513, 3072, 4096] {
+            let limit = Bound::of_key_bits(bits);
+            let exact = BoxedUint::one_with_precision(4224).shl(bits - 1);
+            let three = crypto_bigint::NonZero::new(crypto_bigint::Limb::from(3u64)).unwrap();
+            assert_eq!(limit, Bound::below(exact.div_rem_limb(three).0.as_words()), "{bits}");
+            for bound in [Bound::ZERO, Bound::new(1), Bound::new(255), Bound::new(256), Bound::new(5 << 40)] {
+                let room = bound.headroom(limit);
+                let least = bound.max(Bound::new(1));
+                assert!(least.shifted(room) <= limit && least.shifted(room + 1) > limit, "{bits} {bound}");
+            }
+        }
+        // A bound of a full mantissa and one beside it.
+        let full = Bound::scaled(u64::MAX.into(), 434);
+        assert_eq!([full, Bound::scaled(1, 497)].map(|b| b.headroom(Bound::of_key_bits(512))), [11, 12]);
+        assert_eq!(
+            [255, 256, 1 << 25].map(|b| Bound::new(b).headroom(Bound::new((1 << 25) - 1))),
+            [17, 16, 0]
+        );
+    }
+
     #[test]
     fn exponents_are_as_high_as_can_be() {
         // The last is phe 1.5.0's EncodedNumber.encode(key, x).exponent.
