@@ -65,7 +65,7 @@ impl Content {
     pub fn largest(&self) -> f64 {
         let largest =
             self.values.as_float().map_or(0.0, |array| array.iter().fold(0.0f64, |m, v| m.max(v.abs())));
-        if self.exact.units.is_empty() { largest } else { largest.next_up() }
+        if self.exact.units.is_empty() && self.exact.rounded == 0 { largest } else { largest.next_up() }
     }
 
     /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
@@ -74,6 +74,20 @@ impl Content {
     #[must_use]
     pub fn exact(&self, decimals: u32) -> &[(usize, i128)] {
         if self.exact.decimals == Some(decimals) { &self.exact.units } else { &[] }
+    }
+
+    /// How many numbers were written with digits that their floats don't hold; those that have vanished are not among them.
+    #[must_use]
+    pub fn rounded(&self) -> usize {
+        self.exact.rounded
+    }
+
+    /// A float as it was written, where no number before it is larger: the first that is over a limit, say. None where its float
+    /// has all its digits, or where so many were kept that its own weren't.
+    #[must_use]
+    pub fn written(&self, position: usize) -> Option<&str> {
+        let at = self.exact.texts.binary_search_by_key(&position, |(position, _)| *position).ok()?;
+        Some(&self.exact.texts[at].1)
     }
 
     /// How many numbers are not 0 as they were written, and so small that their floats are.
@@ -111,7 +125,15 @@ pub(crate) struct Exact {
     decimals: Option<u32>,
     units: Vec<(usize, i128)>,
     vanished: usize,
+    rounded: usize,
+    /// Some of those that are rounded, as they were written.
+    texts: Vec<(usize, Box<str>)>,
+    largest: f64,
 }
+
+/// Texts of numbers that are kept for messages, and bytes of one, at most.
+const TEXTS: usize = 1 << 16;
+const TEXT_BYTES: usize = 64;
 
 impl Exact {
     pub(crate) fn new(decimals: Option<u32>) -> Self {
@@ -122,6 +144,14 @@ impl Exact {
     pub(crate) fn look(&mut self, position: usize, value: f64, text: &[u8]) {
         let mut digits = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
         self.vanished += usize::from(value == 0.0 && digits.any(|digit| matches!(digit, b'1'..=b'9')));
+        let not_over = value.abs() >= self.largest;
+        self.largest = self.largest.max(value.abs());
+        if let Some(text) = str::from_utf8(text.trim_ascii()).ok().filter(|text| is_rounded(value, text)) {
+            self.rounded += 1;
+            if not_over && self.texts.len() < TEXTS && text.len() <= TEXT_BYTES {
+                self.texts.push((position, text.into()));
+            }
+        }
         let Some(decimals) = self.decimals else { return };
         // A float is off from its decimal by 2^-53 of itself at most, and this product from its own by as much: 2^-52 in all.
         // What is twice as far from a tie is rounded to the same side as its decimal, and most numbers are.
@@ -137,9 +167,29 @@ impl Exact {
     }
 }
 
+/// Whether a decimal is another number than its float is printed as.
+fn is_rounded(value: f64, text: &str) -> bool {
+    fn digits(text: &str) -> impl Iterator<Item = u8> {
+        let digits = text.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).filter(u8::is_ascii_digit);
+        digits.skip_while(|digit| *digit == b'0')
+    }
+    // Fifteen digits come back from a float, but from those that have fewer bits.
+    if value == 0.0 || value.is_normal() && digits(text).nth(15).is_none() {
+        return false;
+    }
+    // Both have that float: what has the same digits is not a power of ten from it.
+    let significant = |text: &str| {
+        let mut digits: Vec<u8> = digits(text).collect();
+        digits.truncate(digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1));
+        digits
+    };
+    significant(text) != significant(&format!("{value:e}"))
+}
+
 /// A decimal, as a float is written, times 10^`decimals`, rounded half to even; none where its magnitude is over 64 bits,
 /// as no mantissa is.
-fn units(text: &str, decimals: u32) -> Option<i128> {
+#[must_use]
+pub fn units(text: &str, decimals: u32) -> Option<i128> {
     let (text, exponent) = match text.split_once(['e', 'E']) {
         Some((text, exponent)) => (text, exponent.parse::<i64>().ok()?),
         None => (text, 0),

@@ -49,7 +49,7 @@ mod write;
 mod writing;
 
 pub use blindcore_files::{Access, Existing};
-pub use content::Content;
+pub use content::{Content, units};
 pub use error::Error;
 pub use format::Format;
 pub use source::{DEFAULT_LIMIT, Source, read, read_content};

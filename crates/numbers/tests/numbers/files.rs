@@ -461,6 +461,40 @@ fn decimals_beyond_floats_are_kept_and_places_known() {
     }
 }
 
+/// What was written with more digits than a float holds is counted, and known where it may be the first over a limit.
+#[test]
+fn what_floats_do_not_hold_is_known() {
+    let content = |text: &str| read_content(&Source::bytes(Format::Csv, text.to_owned())).unwrap();
+    for (text, rounded) in [
+        ("1.4999999999999999999", true),
+        ("1.00000000000000001", true),
+        ("9007199254740993.0", true),
+        ("-9007199254740993e0", true),
+        ("1.000000000000000056e-01", true),
+        ("3e-324", true),
+        ("0.1", false),
+        ("0.30000000000000004", false),
+        ("1.500000000000000000000000e+00", false),
+        ("00000000000000000000.25", false),
+        ("12300000000000000000.0", false),
+        ("5e-324", false),
+        ("-0.0", false),
+        ("1e-400", false), // which has vanished
+        ("0e9", false),
+        ("1.7976931348623157e308", false),
+    ] {
+        let content = content(&format!("{text}\n"));
+        assert_eq!(content.rounded(), usize::from(rounded), "{text}");
+        assert_eq!(content.written(0), rounded.then_some(text));
+    }
+    let text = "0.5\n9007199254740993.0\n1.00000000000000001\n9007199254740993.25\n -9007199254740995.0\n";
+    let content = content(text);
+    assert_eq!(content.rounded(), 4);
+    let written: Vec<_> = (0..5).map(|position| content.written(position)).collect();
+    let [first, third] = ["9007199254740993.0", "9007199254740993.25"];
+    assert_eq!(written, [None, Some(first), None, Some(third), Some("-9007199254740995.0")]);
+}
+
 /// A float near a tie, or far from its decimal in small units, may be rounded to another side than what was written.
 #[test]
 fn decimals_near_a_tie_are_rounded_as_they_were_written() {
