@@ -158,7 +158,11 @@ impl Declared {
 
     fn floats(&self) -> Result<Encoding, encoding::EncodingError> {
         let encoding = if self.phe { Encoding::fixed } else { Encoding::decimal };
-        encoding(self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9))
+        encoding(self.precision.unwrap_or(1e-9), self.most())
+    }
+
+    fn most(&self) -> f64 {
+        self.magnitude.unwrap_or(1e9)
     }
 
     /// The encoding for these numbers, and how many bits they have.
@@ -166,13 +170,13 @@ impl Declared {
     /// `say` is told where they can't be decimals.
     ///
     /// # Errors
-    /// Something is declared that these numbers don't have, or there is no such encoding.
+    /// Something is declared that these numbers don't have, a float is over the magnitude, or there is no such encoding.
     pub fn encoding(
         &self,
-        values: &Values,
+        content: &Content,
         say: &mut dyn FnMut(String),
     ) -> Result<(Encoding, u32), NumbersError> {
-        match values {
+        match &content.values {
             Values::Int(_) if self.precision.is_some() || self.magnitude.is_some() => {
                 Err(NumbersError::Options {
                     are: "integers",
@@ -189,8 +193,13 @@ impl Declared {
                 let bits = self.bits.unwrap_or(32);
                 Ok((Encoding::integers(bits)?, bits))
             }
-            Values::Float(_) => {
+            Values::Float(array) => {
                 let encoding = self.floats()?;
+                // As they are, not in units: those that are over it may be rounded to as many.
+                let most = self.most();
+                if let Some(position) = array.iter().position(|value| value.abs() > most) {
+                    return Err(limits::over_magnitude(content, position, most));
+                }
                 if !self.phe {
                     let remedy = "a coarser --precision or a smaller --magnitude keeps decimals";
                     limits::say_floats(encoding, "numbers", remedy, say);
@@ -345,7 +354,7 @@ pub fn weights(
             let encoding::EncodingError::Value { position, .. } = error else {
                 return NumbersError::In { origin, error };
             };
-            let value = limits::written(content, encoding, position);
+            let value = limits::written(content, position);
             NumbersError::Weights { place: content.place(position), origin, value }
         })
     };

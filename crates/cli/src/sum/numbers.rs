@@ -141,7 +141,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     let key = public_key(&args.key, &args.test_keys)?;
     let content = read_numbers(&args.range.source(&args.input)?)?;
     let declared = args.range.declared(disk::ends_in(&args.out, "jsonl"));
-    let (encoding, value_bits) = declared.encoding(&content.values, &mut say)?;
+    let (encoding, value_bits) = declared.encoding(&content, &mut say)?;
     stages.end("read");
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(&key, &device)?;

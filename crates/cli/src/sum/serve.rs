@@ -146,7 +146,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     }
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(key.public(), &device)?;
-    let (encoding, _) = args.range.declared(false).encoding(&content.values, &mut say)?;
+    let (encoding, _) = args.range.declared(false).encoding(&content, &mut say)?;
     let encrypted = numbers::encrypt(&evaluator, &content, encoding, None, &mut say, &mut ())?;
     stages.end("encrypt");
 

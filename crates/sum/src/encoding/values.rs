@@ -50,8 +50,11 @@ impl Encoding {
         let fine = |scale: &u32| format!("1e-{scale}").parse::<f64>().is_ok_and(|unit| unit <= precision);
         let Some(scale) = (0..=MAX_DECIMALS).find(fine) else { return Ok(fixed) };
         let unbounded = Self { scale, ..Self::new(0, Bound::ZERO)? };
+        // What is written is rounded by its digits, a float by its bits: near a tie the magnitude is the larger of both.
         let (_, units, shift) = unbounded.round(parts(magnitude));
-        let bound = Bound::scaled(units, shift);
+        let written = blindcore_numbers::units(&magnitude.to_string(), scale);
+        let written = written.map_or(0, i128::unsigned_abs);
+        let bound = Bound::scaled(units, shift).max(Bound::scaled(written, 0));
         Ok(if bound > Bound::scaled(MAX_DECIMAL, 0) { fixed } else { Self { bound, ..unbounded } })
     }
 

@@ -12,19 +12,20 @@ pub(super) fn refused(content: &Content, encoding: Encoding, error: EncodingErro
     let EncodingError::Value { position, limit, .. } = error else {
         return NumbersError::In { origin, error };
     };
-    let place = content.place(position);
-    let (over, remedy) = match &content.values {
-        Values::Int(array) => integer(array, position, encoding.bound().bits(), limit),
-        Values::Float(_) => {
-            let over = format!(
-                "{} is over the declared magnitude of {}",
-                written(content, encoding, position),
-                short(in_units(limit, encoding))
-            );
-            (over, format!("--magnitude {}", round_up(content.largest())))
+    match &content.values {
+        Values::Int(array) => {
+            let (over, remedy) = integer(array, position, encoding.bound().bits(), limit);
+            NumbersError::Over { place: content.place(position), origin, over, remedy }
         }
-    };
-    NumbersError::Over { place, origin, over, remedy }
+        Values::Float(_) => over_magnitude(content, position, in_units(limit, encoding)),
+    }
+}
+
+/// A float that is over the magnitude that was declared, both as they were written.
+pub(super) fn over_magnitude(content: &Content, position: usize, most: f64) -> NumbersError {
+    let over = format!("{} is over the declared magnitude of {}", written(content, position), short(most));
+    let (place, origin) = (content.place(position), content.origin.clone());
+    NumbersError::Over { place, origin, over, remedy: format!("--magnitude {}", round_up(content.largest())) }
 }
 
 fn integer(array: &ArrayD<i64>, position: usize, bits: u32, limit: Bound) -> (String, String) {
@@ -63,18 +64,10 @@ pub(super) fn say_floats(encoding: Encoding, what: &str, remedy: &str, say: &mut
     }
 }
 
-/// A float as it may have been written.
-pub(super) fn written(content: &Content, encoding: Encoding, position: usize) -> String {
-    let exact = exact(content, encoding);
-    if let Ok(at) = exact.binary_search_by_key(&position, |(position, _)| *position) {
-        let (units, places) = (exact[at].1, encoding.scale() as usize);
-        let digits = format!("{:0>width$}", units.unsigned_abs(), width = places + 1);
-        let (whole, part) = digits.split_at(digits.len() - places);
-        let dot = if part.is_empty() { "" } else { "." };
-        return format!("{}{whole}{dot}{part}", if units < 0 { "-" } else { "" });
-    }
+/// A float as it was written.
+pub(super) fn written(content: &Content, position: usize) -> String {
     let value = content.values.as_float().and_then(|array| array.iter().nth(position));
-    short(value.copied().unwrap_or_default())
+    content.written(position).map_or_else(|| short(value.copied().unwrap_or_default()), str::to_owned)
 }
 
 /// The shorter of a float's two forms.

@@ -78,7 +78,7 @@ fn encrypted(
     declared: Declared,
     packing: Option<Packing>,
 ) -> Result<(Ciphertexts, Vec<String>), NumbersError> {
-    let (encoding, _) = declared.encoding(&content.values, &mut |_| ()).unwrap();
+    let (encoding, _) = declared.encoding(content, &mut |_| ())?;
     let mut said = Vec::new();
     let mut say = |note| said.push(note);
     let ciphertexts = numbers::encrypt(&PARTY.evaluator, content, encoding, packing, &mut say, &mut ())?;
@@ -244,6 +244,55 @@ fn numbers_over_what_was_declared_are_named_with_the_option_that_helps() {
     assert!(error.starts_with("element [1, 1] of x.npy: 3e9 is over"), "{error}");
 }
 
+/// Numbers are held against the magnitude as both are written, whatever units make of them.
+#[test]
+fn a_magnitude_is_what_was_said() {
+    let declared = |precision, magnitude| Declared {
+        precision: Some(precision),
+        magnitude: Some(magnitude),
+        ..Declared::default()
+    };
+    for (text, declared, want) in [
+        ("0.3\n", declared(0.1, 0.01), "0.3 is over the declared magnitude of 0.01; say --magnitude 3e-1"),
+        (
+            "0.5\n0.6\n",
+            declared(0.1, 0.55),
+            "line 2, column 1 of the input: 0.6 is over the declared magnitude of 0.55;",
+        ),
+        (
+            "-0.551\n",
+            declared(0.1, 0.55),
+            "-0.551 is over the declared magnitude of 0.55; say --magnitude 6e-1",
+        ),
+        (
+            "0.6\n",
+            Declared { phe: true, ..declared(0.5, 0.55) },
+            "0.6 is over the declared magnitude of 0.55;",
+        ),
+        (
+            "9007199254740993.0\n",
+            Declared::default(),
+            "9007199254740993.0 is over the declared magnitude of 1e9;",
+        ),
+        (
+            "9007199254740992.0\n9007199254740993.0\n",
+            declared(1.0, 9007199254740992.0),
+            "line 2, column 1 of the input: 9007199254740993.0 is over the declared magnitude of 9007199254740992;",
+        ),
+    ] {
+        let error = encrypted(&read(text, declared).0, declared, None).err().unwrap().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    // The magnitude itself is within it, rounded by its digits as the numbers are, or by the bits of floats.
+    for magnitude in [0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95] {
+        let declared = declared(0.1, magnitude);
+        let floats = Content::new("x.npy", ndarray::arr1(&[magnitude]).into_dyn().into());
+        for content in [read(&format!("{magnitude}\n"), declared).0, floats] {
+            assert!(encrypted(&content, declared, None).is_ok(), "{magnitude}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_kept_or_not_meant_is_said() {
     let plain = Declared::default();
@@ -270,7 +319,7 @@ fn what_is_not_kept_or_not_meant_is_said() {
     // Where decimals are over 63 bits.
     let note = |declared: Declared| {
         let (content, mut said) = (read("1.5\n", declared).0, Vec::new());
-        declared.encoding(&content.values, &mut |note| said.push(note)).unwrap();
+        declared.encoding(&content, &mut |note| said.push(note)).unwrap();
         said
     };
     let far = Declared { magnitude: Some(1e15), ..plain };
