@@ -376,11 +376,15 @@ pub fn weights(
     let short = |scale: &i32| largest * 10f64.powi(*scale) < WEIGHT_LIMIT;
     let scales = || (0..if phe { 0 } else { 20 }).take_while(short);
     if let Some(scale) = scales().find(written) {
+        limits::say_rounded(content, say);
         return made(Encoding::decimal(10f64.powi(-scale), largest)?, say);
     }
     let exact = Encoding::exact(array)?;
     let (encoding, unit) = match scales().last() {
-        _ if exact.bound().bits() <= 32 => return made(exact, say),
+        _ if exact.bound().bits() <= 32 => {
+            limits::say_rounded(content, say);
+            return made(exact, say);
+        }
         // With nine digits at least.
         Some(scale) if !short(&(scale + 1)) => {
             (Encoding::decimal(10f64.powi(-scale), largest)?, limits::unit(0, scale as u32))

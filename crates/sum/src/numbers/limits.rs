@@ -95,6 +95,18 @@ fn round_up(magnitude: f64) -> String {
     if up.parse().is_ok_and(f64::is_finite) { up } else { text }
 }
 
+/// Says how many weights have digits that are not kept.
+pub(super) fn say_rounded(content: &Content, say: &mut dyn FnMut(String)) {
+    let rounded = content.rounded();
+    if rounded > 0 {
+        let (all, origin) = (content.values.len(), &content.origin);
+        say(format!(
+            "note: {rounded} of {all} weights of {origin} have more digits than a float holds and are rounded to the nearest; \
+             --precision rounds them by the digits that were written"
+        ));
+    }
+}
+
 /// Says how many numbers are so small that they count as 0.
 pub(super) fn say_lost(content: &Content, encoding: Encoding, what: &str, say: &mut dyn FnMut(String)) {
     let Values::Float(array) = &content.values else { return };

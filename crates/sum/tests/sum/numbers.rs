@@ -293,6 +293,33 @@ fn a_magnitude_is_what_was_said() {
     }
 }
 
+/// Weights that a float doesn't hold are said to be rounded, unless that is asked for.
+#[test]
+fn weights_of_more_digits_than_a_float_are_noted() {
+    let weights = |text: &str, precision: Option<f64>| {
+        let (content, mut said) = (read(text, Declared { precision, ..Declared::default() }).0, Vec::new());
+        let made = numbers::weights(&content, precision, false, &mut |note| said.push(note)).unwrap();
+        (made.values().to_vec(), said.concat())
+    };
+    let note =
+        "1 of 2 weights of the input have more digits than a float holds and are rounded to the nearest";
+    for (text, made) in
+        [("1.4999999999999999999\n2.5\n", vec![15, 25]), ("1.00000000000000001\n-2.0\n", vec![1, -2])]
+    {
+        let (values, said) = weights(text, None);
+        assert_eq!(values, made);
+        assert!(said.contains(note) && said.contains("--precision"), "{said}");
+        assert_eq!(weights(text, Some(0.01)).1, "");
+    }
+    // Where all are rounded one note is enough.
+    let (_, said) = weights("1.4999999999999999999\n0.123456789012\n", None);
+    assert!(said.contains("rounded to 1e-9") && said.matches("note:").count() == 1, "{said}");
+    // Of a power of two as of a decimal; and nothing is said of what is kept.
+    let (_, said) = weights("0.00001525878906250000000000001\n0.5\n", None);
+    assert!(said.contains(note), "{said}");
+    assert_eq!(weights("1.50000000000000000000\n0.1\n", None).1, "");
+}
+
 #[test]
 fn what_is_not_kept_or_not_meant_is_said() {
     let plain = Declared::default();
