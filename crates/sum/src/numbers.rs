@@ -569,7 +569,7 @@ pub fn decrypt(
 ///
 /// # Errors
 /// They don't keep to what is known of them.
-pub fn decode(plaintexts: &Plaintexts) -> Result<Results, encoding::EncodingError> {
+pub fn decode(plaintexts: &Plaintexts) -> Result<Decrypted, encoding::EncodingError> {
     let shape = plaintexts.form().numbers_shape();
     decode_all(&shape, is_whole(plaintexts.form()), std::slice::from_ref(plaintexts))
 }
@@ -584,7 +584,8 @@ fn decode_all(
     shape: &[usize],
     whole: bool,
     batches: &[Plaintexts],
-) -> Result<Results, encoding::EncodingError> {
+) -> Result<Decrypted, encoding::EncodingError> {
+    let exact = |results| Ok(Decrypted { results, rounded: false });
     fn join<T>(
         batches: &[Plaintexts],
         decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
@@ -594,19 +595,19 @@ fn decode_all(
     }
     if whole {
         return match join(batches, Plaintexts::to_i64) {
-            Ok(integers) => Ok(Results::Values(Values::Int(array(shape, integers)))),
-            Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
+            Ok(integers) => exact(Results::Values(Values::Int(array(shape, integers)))),
+            Err(_) => exact(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
         };
     }
     // Floats from their texts: long ones are made once.
     let texts = join(batches, Plaintexts::to_texts)?;
     let floats: Vec<f64> = texts.iter().map(|text| text.parse().unwrap_or(f64::INFINITY)).collect();
     if floats.iter().any(|v| v.is_infinite()) {
-        return Ok(Results::Decimals(array(shape, texts)));
+        return exact(Results::Decimals(array(shape, texts)));
     }
     let all = floats.iter().zip(&texts).all(|(v, text)| format!("{v:?}") == *text);
     let nearest = array(shape, floats);
-    Ok(if all {
+    exact(if all {
         Results::Values(Values::Float(nearest))
     } else {
         Results::Exact { texts: array(shape, texts), nearest }
@@ -688,5 +689,5 @@ fn decrypt_file(
     } else {
         decode_all(&header.form.numbers_shape(), is_whole(&header.form), &plain)
     };
-    Ok(Decrypted { results: results.map_err(&refused)?, rounded: false })
+    results.map_err(&refused)
 }

@@ -7,7 +7,7 @@ use blindcore_numbers::{Content, Source};
 use blindcore_sum::disk;
 use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::numbers::{self, Declared};
+use blindcore_sum::numbers::{self, Declared, Decrypted};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
@@ -210,6 +210,21 @@ pub(crate) struct Decrypt {
     json: bool,
 }
 
+/// Writes numbers where a file is to hold them, and says what is not kept of them.
+pub(crate) fn write(
+    result: &Decrypted,
+    out: &Path,
+    leave: &Force,
+    stages: &mut Stages,
+) -> anyhow::Result<()> {
+    if out != Path::new("-") {
+        result.results.write(out, leave.existing())?;
+        stages.end("write");
+    }
+    result.note(out).into_iter().for_each(output::note);
+    Ok(())
+}
+
 pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &args.force, &[&args.input, &args.key])?;
@@ -218,17 +233,12 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
-    let decrypted = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
-    let said = decrypted.note(&args.out);
-    let results = decrypted.results.scaled(args.scale.into())?;
+    let mut decrypted = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
+    decrypted.results = decrypted.results.scaled(args.scale.into())?;
     drop(bar);
     stages.end("decrypt");
-    let to_stdout = args.out == Path::new("-");
-    if !to_stdout {
-        results.write(&args.out, args.force.existing())?;
-        stages.end("write");
-    }
-    said.into_iter().for_each(output::note);
+    write(&decrypted, &args.out, &args.force, &mut stages)?;
+    let (results, to_stdout) = (decrypted.results, args.out == Path::new("-"));
     if args.json {
         let mut document =
             json!({"key": key.public().id().to_string(), "shape": results.shape(), "ms": stages.json()});

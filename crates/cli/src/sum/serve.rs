@@ -14,7 +14,7 @@ use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
-use super::numbers::{Range, Stages, read_numbers, say};
+use super::numbers::{Range, Stages, read_numbers, say, write};
 use crate::config::Config;
 use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
@@ -159,10 +159,8 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let decrypted = scores.numbers(evaluator.encryptor())?;
     let scores = numbers::decode(&Plaintexts::decrypt(&decryptor, &decrypted, scores.form())?)?;
     stages.end("decrypt");
-
-    if args.out != Path::new("-") {
-        scores.write(&args.out, args.force.existing())?;
-    }
+    write(&scores, &args.out, &args.force, &mut stages)?;
+    let scores = scores.results;
     if args.server.json {
         let mut document = json!({
             "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": received}, "ms": stages.json(),

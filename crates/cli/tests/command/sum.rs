@@ -607,7 +607,10 @@ fn what_is_over_a_limit_or_says_nothing_is_named() {
         &["line 1, column 1 of third.csv: 0.3 is over the declared magnitude of 0.01;"],
     );
     std::fs::write(dir.join("long.csv"), "9007199254740993.0\n").unwrap();
-    refused(&encrypt("long.csv", &[]), &["long.csv: 9007199254740993.0 is over the declared magnitude of 1e9;"]);
+    refused(
+        &encrypt("long.csv", &[]),
+        &["long.csv: 9007199254740993.0 is over the declared magnitude of 1e9;"],
+    );
     let eight = "line 2, column 2 of o8.csv: 128 is over the declared 127 of --bits 8";
     refused(&encrypt("o8.csv", &["--bits", "8", "--pack"]), &[eight, "say --bits 9"]);
     let score = ["sum", "score", TEST, "--server", "http://127.0.0.1:1", "--model", "m", "--key", "k.key"];

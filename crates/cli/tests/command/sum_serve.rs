@@ -412,6 +412,33 @@ fn refusals_are_json_and_name_the_option() {
     assert!(code(&logged) == 2 && said.contains("can't listen on") && line["level"] == "ERROR", "{line}");
 }
 
+/// A format of floats is said to hold the nearest, as by `sum decrypt`.
+#[test]
+fn scores_of_more_digits_than_a_float_are_said_to_be_rounded() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("tenth.csv"), "0.1\n").unwrap();
+    std::fs::write(dir.join("long.csv"), "123456789.123456789\n").unwrap();
+    let server = Serving::start_as(
+        dir,
+        &["sum", "serve", TEST, "--listen", "127.0.0.1:0", "--model", "tenth=tenth.csv"],
+    );
+    let ask = |out: &[&str]| {
+        let args = ["--model", "tenth", "--key", "a.key", "--in", "long.csv"];
+        let scored = score(&server, dir, &[&args[..], out].concat());
+        assert_eq!(code(&scored), 0, "{}", stderr(&scored));
+        scored
+    };
+    let exact = ask(&[]);
+    assert_eq!((stdout(&exact).as_str(), stderr(&exact).as_str()), ("12345678.9123456789\n", ""));
+    assert_eq!(stderr(&ask(&["--out", "scores.csv"])), "");
+    let rounded = stderr(&ask(&["--out", "scores.npy"]));
+    assert!(
+        rounded.contains("more digits than a float holds") && rounded.contains("the nearest floats"),
+        "{rounded}"
+    );
+}
+
 /// Who mistakes the one service for the other is told so, in words of ours.
 #[test]
 fn lookups_of_a_scoring_service_are_refused() {

@@ -30,7 +30,8 @@ static PARTY: LazyLock<Party> = LazyLock::new(|| {
 
 fn decrypted(ciphertexts: &Ciphertexts) -> Results {
     let numbers = ciphertexts.numbers(PARTY.evaluator.encryptor()).unwrap();
-    numbers::decode(&Plaintexts::decrypt(&PARTY.decryptor, &numbers, ciphertexts.form()).unwrap()).unwrap()
+    let plaintexts = Plaintexts::decrypt(&PARTY.decryptor, &numbers, ciphertexts.form()).unwrap();
+    numbers::decode(&plaintexts).unwrap().results
 }
 
 fn floats(values: &[f64], encoding: Encoding) -> Ciphertexts {
@@ -406,7 +407,10 @@ fn the_finest_unit_is_printed_exactly() {
     let digits = (0..4096).fold(vec![3], |digits, _| power(digits));
     let text: String = digits.iter().rev().map(ToString::to_string).collect();
     let zeros = "0".repeat(16384 + 4096 - text.len());
-    assert_eq!(csv(&numbers::decode(&finest).unwrap()), format!("0.{zeros}{}\n", text.trim_end_matches('0')));
+    assert_eq!(
+        csv(&numbers::decode(&finest).unwrap().results),
+        format!("0.{zeros}{}\n", text.trim_end_matches('0'))
+    );
 }
 
 /// A shorter exponent than that of n is for encryption alone: what python-paillier's key of the same n encrypted decrypts.
