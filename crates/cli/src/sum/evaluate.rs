@@ -139,7 +139,7 @@ pub(crate) struct Dot {
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
     /// Weights in the clear: K numbers, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     weights: String,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
     #[arg(long, value_name = "X")]
@@ -171,7 +171,7 @@ pub(crate) struct Conv {
     #[arg(long = "in", value_name = "FILE")]
     input: PathBuf,
     /// Kernels in the clear, a .npy file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     weights: String,
     /// Steps from one place to the next, in rows and columns
     #[arg(long, value_name = "N", default_value_t = 1)]

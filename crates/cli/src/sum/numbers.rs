@@ -99,7 +99,7 @@ pub(crate) struct Encrypt {
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
     /// Numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME,NAME for some columns; - for CSV on standard input
-    #[arg(long = "in", value_name = "FILE")]
+    #[arg(long = "in", value_name = "FILE", allow_hyphen_values = true)]
     input: String,
     /// Where ciphertexts go; .jsonl for python-paillier's JSON, one a line
     #[arg(long, value_name = "FILE")]

@@ -115,7 +115,7 @@ pub(crate) struct Score {
     key: PathBuf,
     /// Rows of numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME,NAME for some columns; - for CSV on standard
     /// input
-    #[arg(long = "in", value_name = "FILE")]
+    #[arg(long = "in", value_name = "FILE", allow_hyphen_values = true)]
     input: String,
     #[command(flatten)]
     range: Range,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::common::{code, json, refused, run, stderr, stdout};
+use crate::common::{blindcore, code, json, refused, run, stderr, stdout};
 
 pub(crate) const TEST: &str = "--insecure-test-key";
 
@@ -583,6 +583,29 @@ fn numbers_are_exact_or_said_not_to_be() {
     std::fs::write(dir.join("s.npy"), bytes.concat()).unwrap();
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "s.npy", "--out", "s.ct"]);
     assert_eq!(values(dir, "s.ct"), json!([7]));
+}
+
+/// Standard input has columns to choose from, too: a value that begins with a dash is no option.
+#[test]
+fn columns_of_standard_input_are_asked_for_by_name() {
+    let dir = folder();
+    let dir = dir.path();
+    let reading = |file: &str, args: &[&str]| {
+        let input = std::fs::File::open(dir.join(file)).unwrap();
+        blindcore(dir).arg("sum").args(args).stdin(input).output().unwrap()
+    };
+    let encrypt = ["encrypt", TEST, "--key", "k.pub", "--in", "-?column=age", "--out", "a.ct"];
+    let encrypted = reading("a.csv", &encrypt);
+    assert_eq!(code(&encrypted), 0, "{}", stderr(&encrypted));
+    assert_eq!(values(dir, "a.ct"), json!([3, -4, 5]));
+    std::fs::write(dir.join("named.csv"), "w,v\n10,1\n20,1\n-30,1\n").unwrap();
+    let weights = ["--in", "a.ct", "--weights", "-?column=w", "--out", "d.ct"];
+    let weighed = reading("named.csv", &[&["dot", TEST, "--key", "k.pub"], &weights[..]].concat());
+    assert_eq!(code(&weighed), 0, "{}", stderr(&weighed));
+    assert_eq!(values(dir, "d.ct"), json!([30 - 80 - 150]));
+    // Read and encrypted, and nobody is there to score it.
+    let server = ["--server", "http://127.0.0.1:1", "--model", "m", "--key", "k.key", "--in", "-?column=age"];
+    refused(&reading("a.csv", &[&["score", TEST], &server[..]].concat()), &["no service answers"]);
 }
 
 #[test]
