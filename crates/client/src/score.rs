@@ -75,9 +75,17 @@ pub enum ScoreError {
         /// What it said, which is not to be trusted with a terminal.
         why: String,
     },
-    /// The answer is not a file of ciphertexts, or not under this key.
-    #[error("the server's answer")]
-    Answer(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The answer is not a file of ciphertexts, not under this key, or doesn't decrypt to what it says.
+    #[error("the server's answer can't be used: {why}; ask again, and if it stays, don't trust that server")]
+    Answer {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The answer's scores are several in a ciphertext, which nobody asks for.
+    #[error(
+        "the server answered packed scores, which it was not asked for; it is not to be trusted with more"
+    )]
+    Packed,
     /// The answer's scores are not one or several for each row.
     #[error(
         "the server answered scores of shape {shape:?} for {rows} rows; it is not to be trusted with more"
@@ -111,6 +119,14 @@ pub enum ScoreError {
         /// The rows that were sent.
         rows: usize,
     },
+}
+
+impl ScoreError {
+    /// What is said of an answer that is refused: why, and not what to do about a file.
+    pub fn answer(error: impl std::fmt::Display) -> Self {
+        let why = error.to_string();
+        Self::Answer { why: why.rsplit_once("; ").map_or(&*why, |(why, _)| why).to_owned() }
+    }
 }
 
 /// Scores and what they cost on the wire.
@@ -165,34 +181,36 @@ impl ScoreClient {
         rows: &Ciphertexts,
         encryptor: &Encryptor,
     ) -> Result<Scored, ScoreError> {
-        let answer = |e: file::FileError| ScoreError::Answer(Box::new(e));
         // A score or several for each vector along the last axis.
         let form = rows.form();
         let lead = form.shape.split_last().map_or(&[][..], |(_, lead)| lead);
         let count: usize = lead.iter().product();
         let limit = answer_bytes(rows, encryptor, lead);
-        let file = file::write(Vec::new(), rows, encryptor).map_err(answer)?;
+        let file = file::write(Vec::new(), rows, encryptor).map_err(ScoreError::answer)?;
         let body = blindcore_wire::score::encode(&encryptor.public().to_bytes(), &file);
         let sent = body.len();
         let after = self.options.request_timeout;
         let asked = timeout(after, self.ask(model, body, limit)).await;
         let bytes = asked.map_err(|_| ScoreError::Timeout { after })??;
         let bytes = bytes.ok_or(ScoreError::Long { limit, rows: count })?;
-        let reader = file::Reader::new(&bytes[..], Some(bytes.len() as u64)).map_err(answer)?;
+        let reader = file::Reader::new(&bytes[..], Some(bytes.len() as u64)).map_err(ScoreError::answer)?;
         let got = &reader.header().form;
+        if got.packed.is_some() {
+            return Err(ScoreError::Packed);
+        }
         let fits = match got.shape.strip_prefix(lead) {
             Some([]) => !lead.is_empty(),
             Some([outputs]) => (1..=MAX_OUTPUTS).contains(outputs),
             _ => false,
         };
-        if !fits || count == 0 || got.packed.is_some() {
+        if !fits || count == 0 {
             return Err(ScoreError::Shape { shape: got.shape.clone(), rows: count });
         }
         if !Weights::make(form, got) {
             let unit = |form: &Form| (form.exponent, form.scale);
             return Err(ScoreError::Unit { got: unit(got), sent: unit(form) });
         }
-        let scores = reader.read_all(encryptor).map_err(answer)?;
+        let scores = reader.read_all(encryptor).map_err(ScoreError::answer)?;
         Ok(Scored { scores, sent, received: bytes.len() })
     }
 

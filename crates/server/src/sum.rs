@@ -426,7 +426,10 @@ impl Job {
             file::Reader::new(ciphertexts, Some(ciphertexts.len() as u64)).map_err(|e| bad(e.to_string()))?;
         if reader.header().form.shape.last() != Some(&model.terms()) {
             let (got, want) = (&reader.header().form.shape, model.terms());
-            return Err(unfit(format!("rows of shape {got:?} where the model has {want} terms")));
+            let terms = if want == 1 { "term" } else { "terms" };
+            return Err(unfit(format!(
+                "rows of shape {got:?} where the model has {want} {terms}; send rows of so many numbers, or ask for another model"
+            )));
         }
         let rows = reader.count() as usize / model.terms();
         let answer_bytes = rows.saturating_mul(model.outputs()).saturating_mul(8 * key.ciphertext_words());

@@ -10,7 +10,7 @@ use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
 use super::files::{TestKeys, numbers_path, public_key};
-use super::numbers::{Stages, describe, say};
+use super::numbers::{Stages, describe, number, say};
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::outputs::{Force, check_output};
@@ -142,7 +142,7 @@ pub(crate) struct Dot {
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     weights: String,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = number)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,
@@ -180,7 +180,7 @@ pub(crate) struct Conv {
     #[arg(long, value_name = "N", default_value_t = 0)]
     padding: usize,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = number)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Operation;
-use blindcore_numbers::{Content, Source};
+use blindcore_numbers::Source;
 use blindcore_sum::disk;
 use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Evaluator;
@@ -53,6 +53,11 @@ pub(crate) fn describe(form: &Form) -> Value {
     })
 }
 
+/// A precision or magnitude; whether it is one of numbers is said with them.
+pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
+    text.parse().map_err(|_| "not a number; say one over 0, such as 0.01 or 1e6")
+}
+
 /// What numbers are declared to keep to: public, so not taken from them.
 #[derive(clap::Args)]
 pub(crate) struct Range {
@@ -60,10 +65,10 @@ pub(crate) struct Range {
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
     /// Floats are rounded to the next power of 10 below this (of 16 for .jsonl): 0.01 keeps cents [default: 1e-9]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = number)]
     precision: Option<f64>,
     /// Floats are at most this large [default: 1e9]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = number)]
     magnitude: Option<f64>,
     /// The first line of CSV or TSV holds the names of its columns, whatever stands there
     #[arg(long)]
@@ -126,11 +131,6 @@ pub(crate) struct Encrypt {
     json: bool,
 }
 
-/// Reads numbers; a single one without an axis is a list of one. What may not be meant is said.
-pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Content> {
-    Ok(numbers::read(source, &mut say)?)
-}
-
 pub(crate) fn say(note: String) {
     output::note(&note);
 }
@@ -139,7 +139,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     let mut stages = Stages::new();
     check_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
-    let content = read_numbers(&args.range.source(&args.input)?)?;
+    let content = numbers::read(&args.range.source(&args.input)?, &mut say)?;
     let declared = args.range.declared(disk::ends_in(&args.out, "jsonl"));
     let (encoding, value_bits) = declared.encoding(&content, &mut say)?;
     stages.end("read");

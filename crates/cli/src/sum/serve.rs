@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use blindcore_accel::Operation;
-use blindcore_client::{ScoreClient, Scored};
+use blindcore_client::{ScoreClient, ScoreError, Scored};
 use blindcore_numbers::Values;
 use blindcore_server::sum::{Model, SumConfig, SumServer};
 use blindcore_sum::encoding::Plaintexts;
@@ -14,7 +14,7 @@ use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
-use super::numbers::{Range, Stages, read_numbers, say, write};
+use super::numbers::{Range, Stages, number, say, write};
 use crate::config::Config;
 use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
@@ -39,7 +39,7 @@ pub(crate) struct Serve {
     #[arg(long = "bias", value_name = "NAME=FILE|NUMBER")]
     biases: Vec<String>,
     /// Round float weights and biases to the next power of 10 below this [default: nine digits]
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", value_parser = number)]
     precision: Option<f64>,
     /// Address and port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7710")]
@@ -140,7 +140,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let service = ScoreClient::new(&url, options)?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let source = args.range.source(&args.input)?;
-    let mut content = read_numbers(&source)?;
+    let mut content = numbers::read(&source, &mut say)?;
     if source.is_table() {
         content = content.shaped(Values::lines_as_rows);
     }
@@ -157,7 +157,8 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
 
     let decryptor = Decryptor::new(&key, &device)?;
     let decrypted = scores.numbers(evaluator.encryptor())?;
-    let scores = numbers::decode(&Plaintexts::decrypt(&decryptor, &decrypted, scores.form())?)?;
+    let plaintexts = Plaintexts::decrypt(&decryptor, &decrypted, scores.form());
+    let scores = plaintexts.and_then(|all| numbers::decode(&all)).map_err(ScoreError::answer)?;
     stages.end("decrypt");
     write(&scores, &args.out, &args.force, &mut stages)?;
     let scores = scores.results;

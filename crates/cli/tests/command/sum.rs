@@ -576,6 +576,16 @@ fn numbers_are_exact_or_said_not_to_be() {
         let args = ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", &precision];
         refused(&run(dir, &args), &[said, "above zero and finite"]);
     }
+    for option in ["--precision", "--magnitude"] {
+        for text in ["", "0,01", "small"] {
+            let args =
+                ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", option, text];
+            refused(
+                &run(dir, &args),
+                &[option, &format!("'{text}'"), "not a number; say one over 0, such as"],
+            );
+        }
+    }
     // A single number without an axis.
     let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
     let bytes =
@@ -634,6 +644,14 @@ fn what_is_over_a_limit_or_says_nothing_is_named() {
         &encrypt("long.csv", &[]),
         &["long.csv: 9007199254740993.0 is over the declared magnitude of 1e9;"],
     );
+    // Rows and a column are of two shapes, and what to do is said.
+    for (file, text) in [("rows.csv", "1,2,3\n"), ("list.csv", "1\n2\n3\n")] {
+        std::fs::write(dir.join(file), text).unwrap();
+        let to = file.replace("csv", "ct");
+        ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", file, "--out", &to]);
+    }
+    let add = ["sum", "add", TEST, "--key", "k.pub", "--in", "rows.ct", "--in", "list.ct", "--out", "n.ct"];
+    refused(&run(dir, &add), &["list.ct", "shape [3] where [1, 3] is asked for; add batches of one shape"]);
     let eight = "line 2, column 2 of o8.csv: 128 is over the declared 127 of --bits 8";
     refused(&encrypt("o8.csv", &["--bits", "8", "--pack"]), &[eight, "say --bits 9"]);
     let score = ["sum", "score", TEST, "--server", "http://127.0.0.1:1", "--model", "m", "--key", "k.key"];

@@ -1,10 +1,12 @@
 //! `blindcore sum serve` and `score`: real processes over real sockets, honest clients and others.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use blindcore_sum::encoding::Bound;
+use blindcore_sum::file::Writer;
 use serde_json::json;
 
 use crate::common::{Serving, code, json, refused, run, stderr, stdout};
@@ -122,7 +124,11 @@ fn what_is_wrong_is_refused_and_the_server_lives_on() {
     for (args, words) in [
         (vec!["--model", "none", "--in", "rows.csv"], vec!["404", "no such model"]),
         (vec!["--model", "../line", "--in", "rows.csv"], vec!["404"]),
-        (vec!["--model", "line", "--in", "short.csv"], vec!["422", "3 terms"]),
+        (
+            vec!["--model", "line", "--in", "short.csv"],
+            vec!["422", "[1, 2]", "3 terms; send rows of so many numbers"],
+        ),
+        (vec!["--model", "one", "--in", "short.csv"], vec!["422", "[1, 2]", "1 term; send rows"]),
         (vec!["--model", "line", "--in", "rows.csv", "--bits", "99"], vec!["99"]),
     ] {
         refused(&score(&server, dir, &[&args[..], &key].concat()), &words);
@@ -410,6 +416,42 @@ fn refusals_are_json_and_name_the_option() {
     let line: serde_json::Value = serde_json::from_str(stderr(&logged).trim_end()).unwrap();
     let said = line["fields"]["message"].as_str().unwrap();
     assert!(code(&logged) == 2 && said.contains("can't listen on") && line["level"] == "ERROR", "{line}");
+}
+
+/// A server's scores that don't keep to what its answer says: the answer is named, and not a file that could be copied again.
+#[test]
+fn an_answer_that_lies_is_said_to_be_the_servers() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("lies.csv"), "4\n6\n7\n").unwrap();
+    let encrypt = ["sum", "encrypt", TEST, "--key", "a.key", "--in", "lies.csv", "--out", "lies.ct"];
+    assert_eq!(code(&run(dir, &encrypt)), 0);
+    let mut honest = blindcore_sum::disk::open(&dir.join("lies.ct")).unwrap();
+    let mut header = honest.header().clone();
+    header.form.bound = Bound::new(5);
+    let mut lies = Writer::new(Vec::new(), &header).unwrap();
+    lies.write(&honest.next_block().unwrap().unwrap()).unwrap();
+    let lies = lies.finish().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(&stream);
+        let (mut length, mut line) = (0, String::new());
+        while request.read_line(&mut line).unwrap() > 2 {
+            let lower = line.to_lowercase();
+            length = lower.strip_prefix("content-length: ").map_or(length, |n| n.trim().parse().unwrap());
+            line.clear();
+        }
+        request.read_exact(&mut vec![0; length]).unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", lies.len());
+        (&stream).write_all(&[head.as_bytes(), &lies].concat()).unwrap();
+    });
+    let scored = score_at(&url, dir, &["--model", "m", "--key", "a.key", "--in", "rows.csv"]);
+    server.join().unwrap();
+    let why =
+        "the server's answer can't be used: number 1 decrypts to over the declared 5 in magnitude; ask again";
+    refused(&scored, &[why]);
 }
 
 /// A format of floats is said to hold the nearest, as by `sum decrypt`.

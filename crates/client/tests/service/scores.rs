@@ -14,6 +14,7 @@ use blindcore_sum::encoding::{Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::file;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::packing::{Packed, Packing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
@@ -298,6 +299,18 @@ async fn scores_are_for_the_rows_that_were_sent() {
         let file = writer.finish().unwrap();
         reply(&format!("200 OK\r\nContent-Length: {}", file.len()), &file)
     };
+    // Packed, cut short, and of a key of another length.
+    let headed = |key_bits, packed| {
+        let form = Form { packed, shape: vec![2], ..one.form().clone() };
+        let header = file::Header { key: encryptor.public().id(), key_bits, form };
+        let mut writer = file::Writer::new(Vec::new(), &header).unwrap();
+        writer.write(&one.numbers(encryptor).unwrap()).unwrap();
+        writer.finish().unwrap()
+    };
+    let packed = headed(512, Some(Packed { packing: Packing::new(512, 20, 1).unwrap(), samples: 2 }));
+    let (other, whole) = (headed(1024, None), headed(512, None));
+    let [packed, other, cut] = [&packed[..], &other, &whole[..whole.len() - 1]]
+        .map(|file| reply(&format!("200 OK\r\nContent-Length: {}", file.len()), file));
     // A gigabyte in pieces, of which no more comes than is read.
     let endless = reply("200 OK\r\nTransfer-Encoding: chunked", b"10000\r\n");
     let endless = [endless, [vec![b'7'; 0x10000], b"\r\n10000\r\n".to_vec()].concat().repeat(40)].concat();
@@ -327,6 +340,12 @@ async fn scores_are_for_the_rows_that_were_sent() {
         (endless, Err("4096 scores for each of 2 rows")),
         (refusal, Err("it does not say why")),
         (small, Err("no such row")),
+        (packed, Err("the server answered packed scores")),
+        (other, Err("can't be used: its header says that the key has 1024 bits, and it has 512; ask again")),
+        (
+            cut,
+            Err("the server's answer can't be used: it has 415 bytes where its header says 416; ask again"),
+        ),
     ];
     let (answers, wants): (Vec<_>, Vec<_>) = answers.into_iter().unzip();
     let address = answering(answers).await;

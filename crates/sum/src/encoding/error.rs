@@ -75,6 +75,17 @@ pub enum EncodingError {
         /// What fits.
         want: String,
     },
+    /// Batches to add that are of two shapes.
+    #[error(
+        "the second operand has shape {got:?} where {want:?} is asked for; add batches of one shape, or a single number to all (of \
+         CSV one column is a list, and several are rows)"
+    )]
+    Operands {
+        /// The shape of the second.
+        got: Vec<usize>,
+        /// That of the first.
+        want: Vec<usize>,
+    },
     /// A shape that no array has, empty or not.
     #[error(
         "a batch of shape {got:?} has axes that multiply, those of 0 left out, to over the limit of {MAX_LEN}; make one of \
@@ -97,7 +108,7 @@ pub enum EncodingError {
     },
     /// A plaintext over what its ciphertext was declared to hold.
     #[error(
-        "number {position} decrypts to over the declared {limit} in magnitude: is it under this key? Else it overflowed, or was \
+        "number {position} decrypts to over the declared {limit} in magnitude; is it under this key? Else it overflowed, or was \
          declared too small"
     )]
     Overflow {

@@ -507,11 +507,7 @@ impl Evaluator {
         let shape = match (x.shape == y.shape, single(y), single(x)) {
             (true, ..) | (_, true, _) => &x.shape,
             (_, _, true) => &y.shape,
-            _ => {
-                let want = format!("{:?}", x.shape);
-                let got = y.shape.clone();
-                return Err(EncodingError::Shape { what: "the second operand", got, want });
-            }
+            _ => return Err(EncodingError::Operands { got: y.shape.clone(), want: x.shape.clone() }),
         };
         let (exponent, scale) = (x.exponent.min(y.exponent), x.scale.max(y.scale));
         let lowering = |form: &Form| Lowering::new(form, exponent, scale);

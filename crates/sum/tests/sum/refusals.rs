@@ -60,7 +60,14 @@ fn operands_that_do_not_fit_are_refused_by_name() {
     let still = Convolution { stride: (0, 1), padding: (1, 1) };
     let wide = Encoding::fixed(1e-3, 10.0).unwrap();
     for (text, parts) in [
-        (refusal(e.add(&x, &v)), vec!["the second operand has shape [3]", "[2, 3]"]),
+        (
+            refusal(e.add(&x, &v)),
+            vec![
+                "the second operand has shape [3]",
+                "[2, 3]",
+                "; add batches of one shape, or a single number",
+            ],
+        ),
         (refusal(foreign.add(&x, &x)), vec!["a batch is under key", "encrypt under that key"]),
         (refusal(e.add_plain(&v, &plain)), vec!["what is added is under key"]),
         (refusal(Ciphertexts::encrypt(e.encryptor(), &plain)), vec!["what is encrypted is under key"]),
@@ -130,7 +137,10 @@ fn a_magnitude_that_was_declared_too_small_is_noticed_when_decoded() {
     let numbers = x.numbers(EVALUATOR.encryptor()).unwrap();
     let declared = Ciphertexts::accept(EVALUATOR.encryptor(), &numbers, form).unwrap();
     let text = refusal(decrypt(&declared).to_i64());
-    assert!(text.contains("number 1 decrypts to over the declared 100"), "{text}");
+    assert!(
+        text.contains("number 1 decrypts to over the declared 100 in magnitude; is it under this key"),
+        "{text}"
+    );
 }
 
 #[test]
