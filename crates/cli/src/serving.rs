@@ -70,7 +70,7 @@ pub(crate) fn log_filter() -> anyhow::Result<Targets> {
     let parts = parts.filter(|parts| parts.iter().all(|part| fits(part)));
     parts.and_then(|parts| parts.join(",").parse().ok()).with_context(|| {
         format!(
-            "BLINDCORE_LOG {said:?} is not a filter; say error, warn, info, debug or trace, or PART=LEVEL,..."
+            "BLINDCORE_LOG {said:?} is not a filter; say error, warn, info, debug, trace or PART=LEVEL,..."
         )
     })
 }
