@@ -69,9 +69,7 @@ pub(crate) fn log_filter() -> anyhow::Result<Targets> {
     let parts = said.to_str().map(|said| said.split(',').map(str::trim).collect::<Vec<_>>());
     let parts = parts.filter(|parts| parts.iter().all(|part| fits(part)));
     parts.and_then(|parts| parts.join(",").parse().ok()).with_context(|| {
-        format!(
-            "BLINDCORE_LOG {said:?} is not a filter; say error, warn, info, debug, trace or PART=LEVEL,..."
-        )
+        format!("BLINDCORE_LOG {said:?} can't be read; say error, warn, info, debug, trace or PART=LEVEL,...")
     })
 }
 
