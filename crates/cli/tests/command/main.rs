@@ -303,7 +303,10 @@ fn a_table_built_anew_is_another() {
     let _second = Serving::start_at(&copy, &["book.db"], &format!("{host}:{port}"));
     let error = runtime.block_on(table.get("name 7")).unwrap_err();
     assert!(
-        matches!(error, blindcore_client::Error::Lookup(blindcore_client::LookupError::Refused { .. })),
+        matches!(
+            &error,
+            blindcore_client::Error::Lookup(blindcore_client::LookupError::StaleEpoch { epoch: 1, .. })
+        ),
         "{error}"
     );
     assert!(error.to_string().contains("open the table again"), "{error}");
