@@ -169,7 +169,8 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
                 said.clone_from(&updated.notes);
                 (failed, read) = (false, true);
                 if updated.published || !again {
-                    say_update(&options, &updated, started.elapsed().as_secs_f64(), args.json, again)?;
+                    let told = say_update(&options, &updated, started, args.json, again);
+                    told.with_context(|| format!("epoch {} is published", updated.manifest.epoch))?;
                 }
             }
             Err(_) if again && interrupted.load(Ordering::Relaxed) => return Ok(Outcome::Done),
@@ -198,10 +199,11 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
 fn say_update(
     options: &UpdateOptions,
     updated: &Updated,
-    seconds: f64,
+    started: Instant,
     as_json: bool,
     line: bool,
 ) -> anyhow::Result<()> {
+    let seconds = started.elapsed().as_secs_f64();
     let Updated { manifest, published, added, changed, removed, unchanged, changes, .. } = updated;
     if as_json {
         let mut value = updated.to_json();
@@ -253,9 +255,8 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
     let by = stored.manifest().signed.as_ref().map(|signed| &signed.key);
     if args.json {
         let name = &stored.manifest().name;
-        output::json(
-            &json!({"ok": true, "name": name, "bytes": total, "seconds": seconds, "signed_by": by}),
-        )?;
+        let said = json!({"ok": true, "name": name, "bytes": total, "seconds": seconds, "signed_by": by});
+        output::json(&said)?;
     } else {
         let by = by.map(|by| format!(", and it is signed by {by}")).unwrap_or_default();
         let (dir, total) = (args.dir.display(), output::bytes(total));

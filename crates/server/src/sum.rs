@@ -426,9 +426,9 @@ impl Job {
             file::Reader::new(ciphertexts, Some(ciphertexts.len() as u64)).map_err(|e| bad(e.to_string()))?;
         if reader.header().form.shape.last() != Some(&model.terms()) {
             let (got, want) = (&reader.header().form.shape, model.terms());
-            let terms = if want == 1 { "term" } else { "terms" };
+            let (terms, numbers) = if want == 1 { ("term", "number") } else { ("terms", "numbers") };
             return Err(unfit(format!(
-                "rows of shape {got:?} where the model has {want} {terms}; send rows of so many numbers, or ask for another model"
+                "rows of shape {got:?} where the model has {want} {terms}; send rows of {want} {numbers}, or ask for another model"
             )));
         }
         let rows = reader.count() as usize / model.terms();

@@ -464,7 +464,7 @@ fn an_evaluator_that_owners_have_gone_to_is_not_replaced() {
     });
 }
 
-/// A byte of a record that turns on its way: who reads it says so, and hears the same from it in TLS's own words.
+/// When a byte of a record is changed on the way, its reader reports that, and the sender learns it from TLS's alert.
 #[test]
 fn what_changes_under_tls_is_said_on_both_sides() {
     let [(ours, theirs), _] = ways();

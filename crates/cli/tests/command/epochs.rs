@@ -45,6 +45,12 @@ fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
         blindcore(dir).args(["db", "build", "t.csv", "--out", "t.db"]).stdout(full()).output().unwrap();
     let words = "blindcore: t.db is made, and can be served: standard output can't be written: ";
     assert!(code(&output) == 2 && stderr(&output).contains(words), "{}", stderr(&output));
+    // An update is there for all to see, whatever becomes of what it prints: who runs it again should know.
+    std::fs::write(dir.join("u.csv"), "k,v\nb,2\n").unwrap();
+    let update = ["db", "update", "t.db", "--from", "u.csv"];
+    let output = blindcore(dir).args(update).stdout(full()).output().unwrap();
+    let words = "blindcore: epoch 2 is published: standard output can't be written: ";
+    assert!(code(&output) == 2 && stderr(&output).contains(words), "{}", stderr(&output));
     for args in [&["--help"][..], &["--version"], &["db", "build", "--help"]] {
         let output = blindcore(dir).args(args).stdout(full()).output().unwrap();
         let words = "blindcore: standard output can't be written: ";

@@ -595,7 +595,7 @@ fn numbers_are_exact_or_said_not_to_be() {
     assert_eq!(values(dir, "s.ct"), json!([7]));
 }
 
-/// Standard input has columns to choose from, too: a value that begins with a dash is no option.
+/// Columns of standard input can be chosen, too: `-?column=age` is a value, although it begins with a dash.
 #[test]
 fn columns_of_standard_input_are_asked_for_by_name() {
     let dir = folder();

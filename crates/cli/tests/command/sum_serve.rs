@@ -126,7 +126,7 @@ fn what_is_wrong_is_refused_and_the_server_lives_on() {
         (vec!["--model", "../line", "--in", "rows.csv"], vec!["404"]),
         (
             vec!["--model", "line", "--in", "short.csv"],
-            vec!["422", "[1, 2]", "3 terms; send rows of so many numbers"],
+            vec!["422", "[1, 2]", "3 terms; send rows of 3 numbers"],
         ),
         (vec!["--model", "one", "--in", "short.csv"], vec!["422", "[1, 2]", "1 term; send rows"]),
         (vec!["--model", "line", "--in", "rows.csv", "--bits", "99"], vec!["99"]),

@@ -44,6 +44,12 @@ impl<R: BufRead> Delimited<R> {
         if !self.records.read()? {
             return Ok(false);
         }
+        // Of one column, some programs write a row without a value so.
+        if let (1, Some(line)) = (self.width, self.records.lines.blank()) {
+            let why = "it is empty, which may be a row of this one column".to_owned();
+            let remedy = "write \"\" for a row without text, or remove the line";
+            return Err(self.records.lines.flaw_at(line, why, remedy));
+        }
         let (got, want) = (self.records.fields.len(), self.width);
         if got != want {
             let why = format!("it has {got} fields where the header has {want}");
@@ -271,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_header_alone_is_a_table_of_no_rows() {
-        for file in [&b"a,b"[..], b"a,b\n", b"\n\na,b\r\n\r\n"] {
+        for file in [&b"a,b"[..], b"a,b\n", b"\n\na,b\r\n\r\n", b"\na\n\n\n"] {
             assert!(rows(|| open(file, None)).unwrap().is_empty());
         }
     }
@@ -289,6 +295,11 @@ mod tests {
             (b"a,b\n1,2\n1,\xc3\n", "line 3 of x.csv: column \"b\" is not UTF-8; save the file as UTF-8"),
             (b"a,b\n\xc3,\xa9\n", "line 2 of x.csv: column \"a\" is not UTF-8"),
             (b"a,b\n1,2\n\n1\n", "line 4 of x.csv: it has 1 fields where the header has 2; quote"),
+            (
+                b"a\n1\n\n\n2\n",
+                "line 3 of x.csv: it is empty, which may be a row of this one column; write \"\"",
+            ),
+            (b"a\n\r\n2\n", "line 2 of x.csv: it is empty"),
             (b"a,b\n1,2,\n", "line 2 of x.csv: it has 3 fields where the header has 2; quote"),
             (b"a,b\n1,2\n\"3\n\",\"4\n\n", "line 3 of x.csv: field 2: its quote is never closed; close it"),
             (b"a,b\n1,\"2\"3\n", "line 2 of x.csv: field 2: text follows its closing quote; double"),

@@ -18,8 +18,9 @@ pub(super) struct Lines<R> {
     raw: Vec<u8>,
     /// Its number, counted from 1.
     line: u64,
-    /// The number of the line that the row starts at.
+    /// The number of the line that the row starts at, and of the one behind the row before.
     row: u64,
+    behind: u64,
     done: u64,
     total: Option<u64>,
     limit: usize,
@@ -71,7 +72,7 @@ impl<R: BufRead> Lines<R> {
     pub(super) fn new(input: R, origin: &str) -> Self {
         let (raw, origin) = (Vec::new(), origin.to_owned());
         let input = text::Lines::new(input);
-        Self { input, origin, raw, line: 0, row: 0, done: 0, total: None, limit: MAX_ROW_BYTES }
+        Self { input, origin, raw, line: 0, row: 0, behind: 0, done: 0, total: None, limit: MAX_ROW_BYTES }
     }
 
     #[cfg(test)]
@@ -82,6 +83,7 @@ impl<R: BufRead> Lines<R> {
     /// Reads up to a line that is not blank, which the caller defines, and starts a row there; false where there
     /// is none.
     pub(super) fn start_row(&mut self, blank: impl Fn(&[u8]) -> bool) -> Result<bool, SourceError> {
+        self.behind = self.line + 1;
         loop {
             self.row = self.line + 1;
             self.raw.clear();
@@ -129,6 +131,11 @@ impl<R: BufRead> Lines<R> {
         self.row
     }
 
+    /// The number of the first blank line between this row and the one before, if there is one.
+    pub(super) fn blank(&self) -> Option<u64> {
+        (self.behind < self.row).then_some(self.behind)
+    }
+
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }
@@ -139,7 +146,12 @@ impl<R: BufRead> Lines<R> {
 
     /// What is wrong with the row.
     pub(super) fn flaw(&self, why: String, remedy: &'static str) -> SourceError {
-        SourceError::Row { origin: self.origin.clone(), unit: "line", line: self.row, why, remedy }
+        self.flaw_at(self.row, why, remedy)
+    }
+
+    /// What is wrong with a line.
+    pub(super) fn flaw_at(&self, line: u64, why: String, remedy: &'static str) -> SourceError {
+        SourceError::Row { origin: self.origin.clone(), unit: "line", line, why, remedy }
     }
 
     /// What is wrong with all of it.
