@@ -28,8 +28,8 @@ pub enum NewFileError {
         /// The file.
         path: PathBuf,
     },
-    /// A file came to be there while this one was made, and stays.
-    #[error("{} is there already: it was made while this command ran, and stays; name another file", path.display())]
+    /// A file, or a link, is there that is to stay: it may have come while this one was made.
+    #[error("{} is there already, and stays; name another file", path.display())]
     Taken {
         /// The file.
         path: PathBuf,
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let third = NewFile::create(&place, Access::Everyone).unwrap();
         let said = third.keep().unwrap_err().to_string();
-        assert!(said.contains("a is there already: it was made while this command ran"), "{said}");
+        assert!(said.contains("a is there already, and stays"), "{said}");
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
         assert!(said.contains("not an ordinary file"), "{said}");

@@ -284,7 +284,7 @@ fn a_file_that_comes_while_a_command_runs_stays() {
         drop(input);
         let output = child.wait_with_output().unwrap();
         if stays {
-            refused(&output, &["r.ct is there already: it was made while this command ran", "another file"]);
+            refused(&output, &["r.ct is there already, and stays", "another file"]);
         }
         assert_eq!(std::fs::read(dir.join("r.ct")).unwrap() == b"precious", stays);
         std::fs::remove_file(dir.join("r.ct")).unwrap();
