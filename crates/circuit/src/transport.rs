@@ -116,7 +116,7 @@ pub enum TransportError {
         name: String,
     },
     /// A file of an identity is there.
-    #[error("{path} is there already; nothing was written")]
+    #[error("{path} is there already, and nothing was written; give another NAME, or another folder (--out)")]
     Exists {
         /// The file.
         path: String,
@@ -296,7 +296,8 @@ impl Tls {
 /// The name can't be one of a certificate.
 pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), TransportError> {
     let refuse = || TransportError::Name { name: name.into() };
-    ServerName::try_from(name).map_err(|_| refuse())?;
+    // A dot at its end is of a question for a name: a certificate has none.
+    ServerName::try_from(name).ok().filter(|_| !name.ends_with('.')).ok_or_else(refuse)?;
     let mut parameters = rcgen::CertificateParams::new([name.to_string()]).map_err(|_| refuse())?;
     parameters.distinguished_name = rcgen::DistinguishedName::new();
     parameters.distinguished_name.push(rcgen::DnType::CommonName, name);

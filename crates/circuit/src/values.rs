@@ -56,7 +56,21 @@ pub enum ValueError {
         /// Its bits.
         width: usize,
     },
-    /// A character that is not a digit, or no digit at all.
+    /// No value.
+    #[error("input {name} is empty; give it a number, decimal or 0x-hexadecimal")]
+    Empty {
+        /// The input.
+        name: String,
+    },
+    /// Brackets within brackets.
+    #[error(
+        "input {name} has brackets within its brackets; write all its values in one pair, a matrix's row by row"
+    )]
+    Nested {
+        /// The input.
+        name: String,
+    },
+    /// A character that is not a digit.
     #[error("input {name} is not a number at its character {place}; say decimal or 0x-hexadecimal")]
     Digit {
         /// The input.
@@ -90,8 +104,13 @@ pub enum ValueError {
         /// The input's name.
         name: String,
     },
+    /// What stands for a place is not a number.
+    #[error(
+        "what stands before the \"=\" of a value is not a place; write PLACE=VALUE, with the place counted from 0"
+    )]
+    NoPlace,
     /// More values than inputs.
-    #[error("{got} values for a circuit of {inputs} inputs")]
+    #[error("{} for a circuit of {}; leave out what is more", counted(*got, "value"), counted(*inputs, "input"))]
     TooMany {
         /// How many values.
         got: usize,
@@ -360,7 +379,7 @@ pub enum Unplaced {
 /// inputs in order. With the value itself, which may name a file.
 ///
 /// # Errors
-/// There is no such place, one is given twice, or there are more values than inputs.
+/// A place is not a number or no input has it, one is given twice, or there are more values than inputs.
 pub fn placed<'a>(
     given: &'a [String],
     ports: &[PortShape],
@@ -373,10 +392,15 @@ pub fn placed<'a>(
     let mut next = if unplaced == Unplaced::Last { ports.len() - without } else { 0 };
     let mut placed: Vec<(usize, &str)> = Vec::with_capacity(given.len());
     for given in given {
-        let (place, value) = place_of(given).unwrap_or_else(|| {
-            next += 1;
-            (next - 1, given)
-        });
+        let (place, value) = match place_of(given) {
+            Some(placed) => placed,
+            // In a file's name it stands for itself.
+            None if given.contains('=') && !given.starts_with('@') => return Err(ValueError::NoPlace),
+            None => {
+                next += 1;
+                (next - 1, given.as_str())
+            }
+        };
         let port = ports.get(place).ok_or(ValueError::Place { place, inputs: ports.len() })?;
         if placed.iter().any(|(p, _)| *p == place) {
             return Err(ValueError::Twice { place, name: port.name.clone() });
@@ -410,6 +434,9 @@ pub fn number(value: &str, name: &str, width: usize, unsigned: bool) -> Result<V
         Some(hex) => (hex, 16),
         None => (magnitude, 10),
     };
+    if value.is_empty() {
+        return Err(ValueError::Empty { name: name() });
+    }
     let wrong = digits.chars().position(|c| !c.is_digit(radix));
     if let Some(place) = wrong.or(digits.is_empty().then_some(0)) {
         let place = value.len() - digits.len() + place + 1;
@@ -551,7 +578,7 @@ mod tests {
         for (value, words) in [
             ("12g4", "character 3"),
             ("0x12G", "character 5"),
-            ("", "character 1"),
+            ("", "input x is empty"),
             ("0x", "character 3"),
             ("-129", "below -2^7"),
             ("-0x81", "below -2^7"),
@@ -566,6 +593,26 @@ mod tests {
             assert!(said.contains(words), "{said}");
             assert!(value.len() < 3 || !said.contains(value), "{said}");
         }
+    }
+    #[test]
+    fn places_are_numbers() {
+        let port = |name: &str| PortShape { name: name.into(), width: 8, form: Form::default() };
+        let ports = [port("x"), port("y")];
+        let placed = |given: &[&str]| {
+            let given: Vec<String> = given.iter().map(|g| (*g).into()).collect();
+            super::placed(&given, &ports, super::Unplaced::First)
+                .map(|all| all.len())
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(placed(&["1=3", "@a=b.txt"]), Ok(2));
+        for given in ["x=3", "+1=3", "=3", "-1=3"] {
+            let said = placed(&[given]).unwrap_err();
+            assert!(said.contains("PLACE=VALUE") && !said.contains(given), "{said}");
+        }
+        assert_eq!(
+            placed(&["1", "2", "3"]).unwrap_err(),
+            "3 values for a circuit of 2 inputs; leave out what is more"
+        );
     }
     #[test]
     fn places_have_no_sign() {

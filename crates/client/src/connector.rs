@@ -232,6 +232,9 @@ fn explain(fault: &Fault) -> String {
                 .to_owned()
         }
         Fault::Authority => format!("its operator makes another: {}", recipe("NAME")),
+        Fault::Name { has, .. } if has.is_empty() => {
+            format!("its operator makes one that has: {}", recipe("NAME"))
+        }
         Fault::Name { .. } => "ask by a name that the certificate has".to_owned(),
         Fault::Expired | Fault::NotYet => {
             "the server's operator must renew it; check this machine's clock, too".to_owned()

@@ -90,7 +90,13 @@ impl Keys {
     /// The same, with keys in this form.
     #[must_use]
     pub fn written_in(self, form: KeyForm) -> Self {
-        Self { form, ..self }
+        // The same lines in another form are other keys.
+        let chain = match form {
+            KeyForm::Text => [0; 32],
+            KeyForm::Hex => [1; 32],
+            KeyForm::Base64 => [2; 32],
+        };
+        Self { form, chain, ..self }
     }
 
     /// The lines of a file, or of the standard input, which is called `-`.
@@ -235,6 +241,9 @@ impl Resume {
     /// # Errors
     /// They can't be read, or are others.
     pub(crate) fn skip(&self, keys: &mut Keys) -> Result<(), KeysError> {
+        if self.line == 0 {
+            return Ok(());
+        }
         let mut chain = [0; 32];
         while keys.line < self.line {
             let Some(next) = keys.next() else { break };
@@ -243,8 +252,10 @@ impl Resume {
         if (keys.line, chain) == (self.line, self.chain) {
             return Ok(());
         }
-        let (name, why) =
-            (self.path.clone(), format!("the first {} lines of the keys are others", self.line));
+        let (name, why) = (
+            self.path.clone(),
+            format!("the first {} lines of the keys are others, or in another form", self.line),
+        );
         Err(KeysError::Other { name, why })
     }
 
@@ -308,6 +319,12 @@ mod tests {
             let refused = resume.skip(&mut keys(other)).unwrap_err().to_string();
             assert!(refused.contains("the first 3 lines of the keys are others"), "{refused}");
         }
+        let hex = || keys(b"0a\n0b\n").written_in(KeyForm::Hex);
+        let mut in_hex = Resume::open(&folder.path().join("hex"), "t").unwrap();
+        in_hex.done(&hex().nth(1).unwrap().unwrap(), counts).unwrap();
+        in_hex.skip(&mut hex()).unwrap();
+        let refused = in_hex.skip(&mut keys(b"0a\n0b\n")).unwrap_err().to_string();
+        assert!(refused.contains("or in another form"), "{refused}");
         assert!(matches!(Resume::open(&path, "u"), Err(KeysError::Other { .. })));
         let written = std::fs::read_to_string(&path).unwrap();
         let more = |found: u64| written.replace("\"found\":1", &format!("\"found\":{found}"));

@@ -69,7 +69,7 @@ pub fn check_no_secret(path: &Path) -> Result<(), NewFileError> {
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everyone whom the process's umask lets.
+    /// Everyone whom the process's umask lets and, where a file is replaced, that one let.
     Everyone,
     /// Its owner alone (mode 0600), for what was secret and is no key, such as decrypted numbers. Otherwise as `Everyone`.
     Private,
@@ -137,8 +137,9 @@ impl NewFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // For others as any new file is made, the umask taken off.
-            let mode = if access == Access::Everyone { 0o666 } else { 0o600 };
+            // For others as any new file is made, the umask taken off, but no more than what it replaces.
+            let others = fs::metadata(&place).map_or(0o066, |there| there.permissions().mode() & 0o066);
+            let mode = if access == Access::Everyone { 0o600 | others } else { 0o600 };
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         left::sweep(folder_of(&place));
@@ -336,6 +337,8 @@ mod tests {
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
         write(&link, Access::Everyone, Existing::Replace, b"new").unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
+        let mode = fs::metadata(&target).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "who kept a file from others keeps what replaces it from them");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         write(&link, Access::Owner, Existing::Replace, b"secret").unwrap();
         assert_eq!((fs::read(&target).unwrap(), fs::read(&link).unwrap()), (b"new".into(), b"secret".into()));

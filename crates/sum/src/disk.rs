@@ -35,6 +35,18 @@ pub enum DiskError {
         /// The file.
         path: PathBuf,
     },
+    /// A key of the other kind than its name's ending says.
+    #[error("{} {}", path.display(), if *json {
+        "holds JSON, as a key of python-paillier does; rename it so that it ends in .json"
+    } else {
+        "is a key of blindcore, and .json is for python-paillier's; give it another ending, such as .key"
+    })]
+    Ending {
+        /// The file.
+        path: PathBuf,
+        /// Whether it holds JSON.
+        json: bool,
+    },
     /// No key, or an unsound one.
     #[error("{}: {error}", path.display())]
     Key {
@@ -102,6 +114,10 @@ fn key_bytes(path: &Path) -> Result<zeroize::Zeroizing<Vec<u8>>, DiskError> {
     let bytes = secret::read(path).map_err(io_of(path))?;
     if bytes.len() as u64 > MAX_KEY_BYTES {
         return Err(DiskError::Long { path: path.to_owned() });
+    }
+    let json = secret::json_document(&bytes).trim_ascii_start().starts_with(b"{");
+    if json != ends_in(path, "json") && (json || bytes.starts_with(b"bcsum")) {
+        return Err(DiskError::Ending { path: path.to_owned(), json });
     }
     Ok(bytes)
 }

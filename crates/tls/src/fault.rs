@@ -210,10 +210,10 @@ impl fmt::Display for Fault {
                 "its certificate signs itself and says that it is an authority's: such a one can't be shown"
             }
             Self::Name { wanted, has } => {
-                match &has[..] {
-                    [] => f.write_str("its certificate has no name")?,
-                    has => write!(f, "its certificate is for {}", has.join(", "))?,
+                if has.is_empty() {
+                    return f.write_str("its certificate has no name, which stands in a subjectAltName");
                 }
+                write!(f, "its certificate is for {}", has.join(", "))?;
                 return wanted.iter().try_for_each(|name| write!(f, ", and not for {name}"));
             }
             Self::Certificate(what) => return write!(f, "its certificate {what}"),

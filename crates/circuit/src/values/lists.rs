@@ -13,6 +13,9 @@ use crate::ports::below;
 /// The bits of a list's values, one after the other.
 pub(super) fn list(text: &str, port: &PortShape, element: usize) -> Result<Given, ValueError> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    if inner.is_some_and(|inner| inner.contains(['[', ']'])) {
+        return Err(ValueError::Nested { name: port.name.clone() });
+    }
     let want = port.width / element;
     let mut values: Vec<Zeroizing<Vec<bool>>> = Vec::new();
     // How many the first line has that has some.
@@ -176,7 +179,9 @@ mod tests {
             ("-5\n", "1 value,"),
             ("0", "1 value,"),
             ("16909060", "1 value,"),
-            ("", "not a number at its character 1"),
+            ("", "input a is empty"),
+            ("-", "not a number at its character 2"),
+            ("[[1, 2], [3, 4]]", "row by row"),
         ] {
             let said = parse(text, &ports[0]).map(|_| ()).unwrap_err().to_string();
             assert!(said.contains(words), "{said}");

@@ -301,5 +301,8 @@ fn no_private_key_is_lost_and_no_half_of_an_identity_is_left() {
         refused(&run(dir, &["circuit", "identity", &taken[..taken.len() - 4]]), &[taken]);
         assert!(!dir.join(other).exists(), "{other}");
     }
-    refused(&run(dir, &["circuit", "identity", "no name"]), &["alice.example.org"]);
+    for name in ["no name", "dave."] {
+        refused(&run(dir, &["circuit", "identity", name]), &["alice.example.org"]);
+    }
+    refused(&run(dir, &["circuit", "identity", "alice"]), &["nothing was written; give another NAME"]);
 }

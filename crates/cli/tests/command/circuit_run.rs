@@ -372,7 +372,7 @@ fn what_does_not_fit_is_refused() {
         &alone(&[&garbler[..], &["--input", "@."]].concat()),
         &["input a", "from .: ", "give a file of text"],
     );
-    refused(&alone(&[&garbler[..], &["--input", "+1=3"]].concat()), &["input a", "character 1"]);
+    refused(&alone(&[&garbler[..], &["--input", "+1=3"]].concat()), &["not a place", "PLACE=VALUE"]);
     refused(&alone(&[&garbler[..], &["--input", "@/dev/zero"]].concat()), &["4104 characters", "8 bits"]);
     // Before anything is bound, which would be a line of its own.
     std::fs::write(dir.join("many.txt"), format!("0 1025\n1025 {}\n1 1\n", "1 ".repeat(1025))).unwrap();

@@ -137,6 +137,14 @@ fn keys_and_ciphertexts_of_python_paillier() {
     let dir = dir.path();
     ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "p.json"]);
     ok(dir, &["sum", "public", TEST, "--key", "p.json", "--out", "q.json"]);
+    // A name's ending says what is in it.
+    for (from, to, words) in [("p.json", "p.txt", "ends in .json"), ("q.json", "q.pub", "ends in .json")] {
+        std::fs::copy(dir.join(from), dir.join(to)).unwrap();
+        refused(
+            &run(dir, &["sum", "encrypt", TEST, "--key", to, "--in", "a.csv", "--out", "no.ct"]),
+            &[to, words],
+        );
+    }
     // A file of phe's has no place for what makes these modes, and a key that is not what it says is worse than none.
     for mode in ["short-exponent", "special-key"] {
         let keygen = ["sum", "keygen", "--bits", "512", TEST, "--mode", mode, "--out", "other.json"];

@@ -1,30 +1,60 @@
-//! A hint that an earlier build left in a cache (commit c8b64fe, of the golden database of version 2).
+//! What earlier builds left: a hint in a cache (commit c8b64fe, of the golden database of version 2), and databases (commit 8aade73b).
 
 use std::path::{Path, PathBuf};
 
+use blindcore_client::CacheDir;
 use blindcore_server::Host;
 use blindcore_wire::Value;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
-use crate::common::{cache, client_of};
+use crate::common::{cache, client_of, device, first, text};
 
 fn only_hint(folder: &Path) -> PathBuf {
     let mut files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     files.find(|file| file.extension().is_some_and(|e| e == "hint")).expect("a cached hint")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cached_hint_of_an_earlier_build_is_written_alike_and_read() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden");
-    let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
-    let builder = Host::builder().table_dir(golden.join("databases/v2")).device(device);
-    let host = builder.listen("127.0.0.1:0".parse().unwrap()).open().unwrap();
-    let server = host.bind().await.unwrap();
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden")
+}
+
+/// A server of the golden database of this version: where it is, what stops it, and its end.
+async fn served(version: u32) -> (String, oneshot::Sender<()>, JoinHandle<usize>) {
+    let builder = Host::builder().table_dir(golden().join(format!("databases/v{version}")));
+    let builder = builder.device(device().clone()).listen("127.0.0.1:0".parse().unwrap());
+    let server = builder.open().unwrap().bind().await.unwrap();
     let url = format!("http://{}", server.address());
     let (stop, stopped) = oneshot::channel::<()>();
     let done = tokio::spawn(server.run(async move {
         let _ = stopped.await;
     }));
+    (url, stop, done)
+}
+
+/// A wrong order of a bucket's files or of a polynomial's outputs shows in answers alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn databases_of_earlier_builds_are_answered_from() {
+    let (url, stop, done) = served(5).await;
+    let table = client_of(&url, CacheDir::None).await.table("fruit").await.unwrap();
+    let found = table.get_many(&["plum", "fig", "apple"]).await.unwrap();
+    assert_eq!(found.iter().map(first).collect::<Vec<_>>(), [text("blue"), None, text("red")]);
+    stop.send(()).unwrap();
+    done.await.unwrap();
+
+    let (url, stop, done) = served(6).await;
+    let table = client_of(&url, CacheDir::None).await.table("colours").await.unwrap();
+    for (row, value) in ["red ".repeat(2750), "blue ".repeat(2200)].into_iter().enumerate() {
+        assert_eq!(first(&table.get_index(row as u64).await.unwrap()), text(&value));
+    }
+    stop.send(()).unwrap();
+    done.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cached_hint_of_an_earlier_build_is_written_alike_and_read() {
+    let golden = golden();
+    let (url, stop, done) = served(2).await;
 
     // An entry's name holds the server's address, so a first lookup says which it is.
     let folder = tempfile::tempdir().unwrap();

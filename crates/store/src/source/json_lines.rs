@@ -163,7 +163,24 @@ fn parse<'a, R: BufRead, S: DeserializeSeed<'a>>(
     })?;
     let mut json = serde_json::Deserializer::from_str(text.trim_end());
     let parsed = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    parsed.map_err(|error| lines.flaw(cause(&error), REMEDY))
+    parsed.map_err(|error| {
+        let why = cause(&error);
+        let remedy = remedy(&why);
+        lines.flaw(why, remedy)
+    })
+}
+
+/// What to do about what the JSON library says.
+fn remedy(why: &str) -> &'static str {
+    let known = [
+        (
+            "hex escape",
+            "write the character itself, or as \\u and four digits; one above U+FFFF takes two of these",
+        ),
+        ("recursion limit", "nest no deeper than 127, or write the value as a text, in quotes"),
+        ("number out of range", "write it as a text, in quotes"),
+    ];
+    known.iter().find(|(words, _)| why.contains(words)).map_or(REMEDY, |(_, remedy)| remedy)
 }
 
 /// Reads an object into the values of a row, as far as it has them.
@@ -493,7 +510,14 @@ mod tests {
                 "line 2 of x.jsonl: byte 7 is not UTF-8; save the file as UTF-8",
             ),
             (b"{\"a\":1}\n{\"a\":NaN}", "line 2 of x.jsonl: expected value"),
-            (b"{\"a\":1}\n{\"a\":1e999}", "line 2 of x.jsonl: number out of range"),
+            (
+                b"{\"a\":1}\n{\"a\":1e999}",
+                "line 2 of x.jsonl: number out of range (byte 10); write it as a text",
+            ),
+            (
+                b"{\"a\":\"\\ud800\"}",
+                "line 1 of x.jsonl: unexpected end of hex escape (byte 13); write the character",
+            ),
             (
                 b"{\"a\":1}\n{\"a\":[\"\\\"9\",1e40,-18446744073709551616]}",
                 "line 2 of x.jsonl: column \"a\": the integer -18446744073709551616 takes more than 64 bits and would lose \
@@ -503,7 +527,10 @@ mod tests {
                 b"{\"b\":0,\"a\":1}\n{\"b\":{\"a\":1},\"a\":[0.10,0.1234567890123456789]}",
                 "line 2 of x.jsonl: column \"a\": the decimal 0.1234567890123456789 takes more than 64 bits and would",
             ),
-            (deep.as_bytes(), "line 1 of x.jsonl: recursion limit exceeded"),
+            (
+                deep.as_bytes(),
+                "line 1 of x.jsonl: recursion limit exceeded (byte 132); nest no deeper than 127",
+            ),
             (long.as_bytes(), "line 2 of x.jsonl: it is over the limit of 150 B for a row"),
         ] {
             let error = open(file, None).and_then(|mut source| rows(&mut source)).unwrap_err().to_string();

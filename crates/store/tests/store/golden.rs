@@ -54,6 +54,23 @@ fn version_3_with_checksums_of_tiles_and_changes() {
 }
 
 #[test]
+fn version_5_with_batches() {
+    let stored = opened(5);
+    for (key, value) in [("apple", "red"), ("pear", "green"), ("plum", "blue")] {
+        assert_eq!(text(&stored, key.as_bytes()).as_deref(), Some(value), "{key}");
+    }
+    assert_eq!(Manifest::read(&golden(5)).unwrap().batches.unwrap().keys, 8);
+}
+
+#[test]
+fn version_6_with_four_outputs_beside_each_other() {
+    let stored = opened(6);
+    for (row, value) in ["red ".repeat(2750), "blue ".repeat(2200)].into_iter().enumerate() {
+        assert_eq!(text(&stored, &(row as u64).to_le_bytes()), Some(value));
+    }
+}
+
+#[test]
 fn versions_4_and_7_with_types_and_a_place_where_following_stands() {
     for version in [4, 7] {
         let stored = opened(version);
