@@ -21,7 +21,7 @@ pub(crate) struct ServerArgs {
     /// File of the token that identifies this client; BLINDCORE_TOKEN can hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Seconds that a whole request may take, 1 to 86400 [default: 120, or 3600 where it is a hint's]
+    /// Seconds that a whole request may take, 1 to 86400 [default: 120; 3600 for a hint, 300 for scores]
     #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = timeout_seconds, allow_hyphen_values = true)]
     pub(crate) timeout: Option<u64>,
     /// Seconds in which a hint's download may bring nothing, or less than 64 KiB [default: 30]

@@ -133,6 +133,7 @@ fn limit(settings: &mut ServerConfig, args: &FrontArgs, limits: &Limits) -> anyh
     set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
     settings.memory_per_client = mib("memory_mib_per_client", limits.memory_mib_per_client)?;
     set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);
+    set(&mut settings.request_timeout, [None, seconds(limits.request_seconds)]);
     set(&mut settings.idle_timeout, [None, seconds(limits.idle_seconds)]);
     set(&mut settings.drain_delay, [None, seconds(limits.drain_seconds)]);
     set(&mut settings.grace, [None, seconds(limits.grace_seconds)]);

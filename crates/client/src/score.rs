@@ -75,10 +75,20 @@ pub enum ScoreError {
         /// What it said, which is not to be trusted with a terminal.
         why: String,
     },
-    /// The answer is not a file of ciphertexts, not under this key, or doesn't decrypt to what it says.
+    /// The answer is not a file of ciphertexts, or not under this key: what the server knows, too.
     #[error("the server's answer can't be used: {why}; ask again, and if it stays, don't trust that server")]
     Answer {
         /// What is wrong with it.
+        why: String,
+    },
+    /// The answer doesn't decrypt to what it says. The server doesn't know of it, and must not learn of it by what is sent: a
+    /// caller must not ask again because of it.
+    #[error(
+        "the scores can't be right: {why}; don't ask that server again because of this, nor tell it, for it would learn \
+         something of the rows"
+    )]
+    Decrypted {
+        /// What is wrong with them.
         why: String,
     },
     /// The answer's scores are several in a ciphertext, which nobody asks for.
@@ -123,10 +133,19 @@ pub enum ScoreError {
 
 impl ScoreError {
     /// What is said of an answer that is refused: why, and not what to do about a file.
-    pub fn answer(error: impl std::fmt::Display) -> Self {
-        let why = error.to_string();
-        Self::Answer { why: why.rsplit_once("; ").map_or(&*why, |(why, _)| why).to_owned() }
+    fn answer(error: impl std::fmt::Display) -> Self {
+        Self::Answer { why: without_remedy(&error) }
     }
+
+    /// What is said of scores that were decrypted and can't be right: why, and not what to do about a file.
+    pub fn decrypted(error: impl std::fmt::Display) -> Self {
+        Self::Decrypted { why: without_remedy(&error) }
+    }
+}
+
+fn without_remedy(error: &impl std::fmt::Display) -> String {
+    let why = error.to_string();
+    why.rsplit_once("; ").map_or(&*why, |(why, _)| why).to_owned()
 }
 
 /// Scores and what they cost on the wire.
@@ -257,7 +276,10 @@ impl ScoreClient {
             return Ok(body);
         }
         let said: serde_json::Value = serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
-        let why = said["error"].as_str().unwrap_or("it does not say why").to_owned();
+        let why = said["error"].as_str().filter(|why| !why.trim().is_empty());
+        let why = why
+            .unwrap_or("it does not say why; see whether that is a `blindcore sum serve`, and its log")
+            .to_owned();
         Err(ScoreError::Refused { status: status.as_u16(), why })
     }
 }

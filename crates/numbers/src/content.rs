@@ -1,5 +1,7 @@
 //! What was read: numbers, where each of them stands, and what a float doesn't hold of them.
 
+use std::borrow::Cow;
+
 use crate::Values;
 use crate::error::shown;
 
@@ -69,11 +71,19 @@ impl Content {
     }
 
     /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
-    /// they were written, times 10^`decimals`, half to even. Empty unless the source was asked for this
-    /// many decimals by [`with_decimals`](crate::Source::with_decimals).
+    /// they were written, times 10^`decimals`, half to even. Where the source was asked for other decimals by
+    /// [`with_decimals`](crate::Source::with_decimals) it is empty; where it was asked for none these are the numbers that lie
+    /// in the middle of two such units, for up to 19 decimals.
     #[must_use]
-    pub fn exact(&self, decimals: u32) -> &[(usize, i128)] {
-        if self.exact.decimals == Some(decimals) { &self.exact.units } else { &[] }
+    pub fn exact(&self, decimals: u32) -> Cow<'_, [(usize, i128)]> {
+        match self.exact.decimals {
+            Some(asked) if asked == decimals => Cow::Borrowed(&self.exact.units),
+            Some(_) => Cow::Borrowed(&[]),
+            None => {
+                let ties = self.exact.ties.iter().filter(|(_, at, _)| *at == decimals);
+                ties.map(|(position, _, units)| (*position, *units)).collect()
+            }
+        }
     }
 
     /// How many numbers were written with digits that their floats don't hold; those that have vanished are not among them.
@@ -124,6 +134,8 @@ pub(crate) fn row_place(row: u64, name: &str) -> String {
 pub(crate) struct Exact {
     decimals: Option<u32>,
     units: Vec<(usize, i128)>,
+    /// Where no decimals were asked for, those that are in the middle of two units of some decimals, and how many.
+    ties: Vec<(usize, u32, i128)>,
     vanished: usize,
     rounded: usize,
     /// Some of those that are rounded, as they were written.
@@ -152,7 +164,7 @@ impl Exact {
                 self.texts.push((position, text.into()));
             }
         }
-        let Some(decimals) = self.decimals else { return };
+        let Some(decimals) = self.decimals.or_else(|| tie(value, text)) else { return };
         // A float is off from its decimal by 2^-53 of itself at most, and this product from its own by as much: 2^-52 in all.
         // What is twice as far from a tie is rounded to the same side as its decimal, and most numbers are.
         let scaled = value.abs() * 10f64.powi(decimals as i32);
@@ -163,8 +175,35 @@ impl Exact {
         let exact = str::from_utf8(text.trim_ascii()).ok().and_then(units);
         // Exactly: what is near a tie of up to 19 decimals is above 2^-66, and such a float ends before its 120th decimal.
         let rounded = units(&format!("{value:.120}"));
-        self.units.extend(exact.filter(|exact| Some(*exact) != rounded).map(|exact| (position, exact)));
+        let Some(exact) = exact.filter(|exact| Some(*exact) != rounded) else { return };
+        match self.decimals {
+            Some(_) => self.units.push((position, exact)),
+            None => self.ties.push((position, decimals, exact)),
+        }
     }
+}
+
+/// Most decimals of a unit that numbers are looked at for where none were asked for.
+const MOST_DECIMALS: usize = 19;
+
+/// The decimals of the units between which a number may lie in the middle: it has one more, a 5. The shortest decimal of its
+/// float is that middle where the float is the nearest to it.
+fn tie(value: f64, text: &[u8]) -> Option<u32> {
+    // A float tells decimals of fifteen digits from one another.
+    let mantissa = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+    let (mut count, mut last) = (0, b'0');
+    for digit in mantissa.filter(|byte| byte.is_ascii_digit()) {
+        count += 1;
+        last = if *digit == b'0' { last } else { *digit };
+    }
+    if count <= 15 && last != b'5' {
+        return None;
+    }
+    let shortest = format!("{value:e}");
+    let (digits, power) = shortest.split_once('e')?;
+    let places = digits.strip_suffix('5')?.split_once('.').map_or(0, |(_, part)| part.len() + 1);
+    let decimals = i64::try_from(places).ok()? - power.parse::<i64>().ok()? - 1;
+    u32::try_from(decimals).ok().filter(|decimals| *decimals as usize <= MOST_DECIMALS)
 }
 
 /// Whether a decimal is another number than its float is printed as.

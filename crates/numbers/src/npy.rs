@@ -329,7 +329,7 @@ impl<'a> Literal<'a> {
             let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
             let number = text[..end].parse().map_err(|_| self.flaw("the length of an axis"))?;
             if numbers.len() == MAX_AXES {
-                return Err(format!("it has more than the limit of {MAX_AXES} axes"));
+                return Err(format!("it has more than the limit of {MAX_AXES} axes (reshape it to fewer)"));
             }
             numbers.push(number);
             // Python 2 wrote its long integers with an L.

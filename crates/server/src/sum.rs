@@ -50,6 +50,7 @@ use tokio::time::timeout;
 use crate::admission::admit;
 use crate::clients::Client;
 use crate::clients::Peer;
+use crate::config::check;
 use crate::front::{self, Front};
 use crate::permit::MemoryPermit;
 use crate::refusal::{self, Refusal};
@@ -156,11 +157,18 @@ impl SumServer {
             return setting(&format!("jobs and connections must be at most {most}"));
         }
         config.server.check()?;
+        for (what, got) in [
+            ("waiting_queries", config.server.waiting_queries),
+            ("waiting_per_client", config.server.waiting_per_client),
+        ] {
+            check(what, got as u64, 1, u64::MAX, "let some requests wait")?;
+        }
         // A body, its residues and its answer: so that the largest request can be served.
         let share = config.server.memory_of_client();
         if config.server.request_bytes.checked_mul(4).is_none_or(|bytes| bytes > share) {
             return setting(&format!(
-                "a request of {} B may take at most a quarter of a client's {share} B of memory; allow smaller requests",
+                "a request of {} B (request_mib) may take at most a quarter of a client's {share} B of memory (of request_memory_mib a \
+                 quarter, or memory_mib_per_client); allow smaller requests, or more memory",
                 config.server.request_bytes
             ));
         }

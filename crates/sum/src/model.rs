@@ -3,7 +3,7 @@
 use blindcore_numbers::{Content, Format, Source};
 
 use crate::evaluate::Weights;
-use crate::numbers::{NumbersError, read, to_decimals, weights, weights_source};
+use crate::numbers::{NumbersError, read, to_decimals, weights, weights_called, weights_source};
 
 /// Characters in a model's name, at most.
 const MAX_NAME: usize = 64;
@@ -60,19 +60,31 @@ impl Model {
                 ));
             };
             let outputs = model.outputs();
-            let content = if value.parse::<f64>().is_ok_and(f64::is_finite) {
-                // As a file of it for each output: so its digits count as theirs do.
-                let source = Source::bytes(Format::Csv, format!("{value}\n").repeat(outputs));
-                read(&to_decimals(source, precision), say)?.called(text)
-            } else {
-                read(&weights_source(&value, precision)?, say)?
+            let content = match value.parse::<f64>() {
+                Ok(number) if number.abs() < 2f64.powi(63) => {
+                    // As a file of it for each output: so its digits count as theirs do.
+                    let source = Source::bytes(Format::Csv, format!("{value}\n").repeat(outputs));
+                    read(&to_decimals(source, precision), say)?.called(format!("--bias {text}"))
+                }
+                Ok(_) => {
+                    let why = "is not a number of up to 63 bits; a bias has no more, and is finite";
+                    return Err(refused("--bias", text, why.into()));
+                }
+                Err(_) => {
+                    let source = weights_source(&value, precision).map_err(|_| {
+                        let why = "is neither a number nor a file of numbers; say NAME=-1.5, with a point, or NAME=FILE.csv";
+                        refused("--bias", text, why.into())
+                    })?;
+                    read(&source, say)?
+                }
             };
             let count = content.values.len();
             if count != outputs {
                 let why = format!("has {count} numbers where the model has {outputs} outputs");
                 return Err(refused("--bias", text, why));
             }
-            model.bias = Some(weights(&content, of_floats(&content, precision), false, say)?);
+            let precision = of_floats(&content, precision);
+            model.bias = Some(weights_called("biases", &content, precision, false, say)?);
         }
         Ok(out)
     }

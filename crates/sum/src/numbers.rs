@@ -337,6 +337,17 @@ pub fn weights(
     phe: bool,
     say: &mut dyn FnMut(String),
 ) -> Result<Weights, NumbersError> {
+    weights_called("weights", content, precision, phe, say)
+}
+
+/// As [`weights`], by the name that notes give them.
+pub(crate) fn weights_called(
+    what: &str,
+    content: &Content,
+    precision: Option<f64>,
+    phe: bool,
+    say: &mut dyn FnMut(String),
+) -> Result<Weights, NumbersError> {
     let array = match &content.values {
         Values::Int(_) if precision.is_some() => {
             let (options, remedy) = ("--precision says nothing", "it of float weights alone");
@@ -347,7 +358,7 @@ pub fn weights(
     };
     let largest = content.largest().max(f64::MIN_POSITIVE);
     let made = |encoding: Encoding, say: &mut dyn FnMut(String)| {
-        limits::say_lost(content, encoding, "weights", say);
+        limits::say_lost(content, encoding, what, say);
         let mantissas = mantissas(content, encoding, 0..array.len());
         Weights::encode(array.shape(), encoding, mantissas).map_err(|error| {
             let origin = content.origin.clone();
@@ -362,7 +373,7 @@ pub fn weights(
         let encoding =
             if phe { Encoding::fixed(precision, largest)? } else { Encoding::decimal(precision, largest)? };
         if !phe {
-            let what = format!("the weights of {}", content.origin);
+            let what = format!("the {what} of {}", content.origin);
             limits::say_floats(encoding, &what, "a coarser --precision keeps decimals", say);
         }
         return made(encoding, say);
@@ -376,18 +387,21 @@ pub fn weights(
     let short = |scale: &i32| largest * 10f64.powi(*scale) < WEIGHT_LIMIT;
     let scales = || (0..if phe { 0 } else { 20 }).take_while(short);
     if let Some(scale) = scales().find(written) {
-        limits::say_rounded(content, say);
+        limits::say_rounded(content, what, say);
         return made(Encoding::decimal(10f64.powi(-scale), largest)?, say);
     }
     let exact = Encoding::exact(array)?;
     let (encoding, unit) = match scales().last() {
         _ if exact.bound().bits() <= 32 => {
-            limits::say_rounded(content, say);
+            limits::say_rounded(content, what, say);
             return made(exact, say);
         }
         // With nine digits at least.
         Some(scale) if !short(&(scale + 1)) => {
-            (Encoding::decimal(10f64.powi(-scale), largest)?, limits::unit(0, scale as u32))
+            // What lies in the middle of two units may be rounded up where its float is not.
+            let ties = !content.exact(scale as u32).is_empty();
+            let most = if ties { largest.next_up() } else { largest };
+            (Encoding::decimal(10f64.powi(-scale), most)?, limits::unit(0, scale as u32))
         }
         _ => {
             let encoding = Encoding::fixed(largest / WEIGHT_LIMIT, largest)?;
@@ -395,7 +409,7 @@ pub fn weights(
         }
     };
     let origin = &content.origin;
-    say(format!("note: the weights of {origin} are rounded to {unit}; --precision rounds them otherwise"));
+    say(format!("note: the {what} of {origin} are rounded to {unit}; --precision rounds them otherwise"));
     made(encoding, say)
 }
 

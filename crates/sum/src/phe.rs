@@ -50,7 +50,7 @@ const ALG: &str = "PAI-GN1";
 #[derive(Debug, thiserror::Error)]
 pub enum PheError {
     /// JSON that is none, or has members that are missing, unknown, doubled or of another type.
-    #[error("{what} is not phe's JSON: {why}")]
+    #[error("{what} is not phe's JSON: {why}; give it as phe wrote it")]
     Json {
         /// A key, or which line.
         what: String,
@@ -70,7 +70,7 @@ pub enum PheError {
         want: &'static str,
     },
     /// A number that is none, or too long.
-    #[error("{what}: {member} {why}")]
+    #[error("{what}: {member} {why}; give it as phe wrote it")]
     Number {
         /// A key, or which line.
         what: String,
@@ -80,7 +80,7 @@ pub enum PheError {
         why: String,
     },
     /// Too long.
-    #[error("{what} has over {limit} B; phe writes less")]
+    #[error("{what} has over {limit} B; phe writes less: give it as phe wrote it")]
     TooLong {
         /// A key, or which line.
         what: String,
@@ -541,7 +541,10 @@ fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, PheErr
             }
             Category::Io => "it can't be read",
         };
-        PheError::Json { what: what.into(), why: format!("{why} (line {}, column {})", e.line(), e.column()) }
+        // Of a file of lines, each is a document of its own.
+        let column = format!("column {}", e.column().max(1));
+        let place = if what.starts_with("line ") { column } else { format!("line {}, {column}", e.line()) };
+        PheError::Json { what: what.into(), why: format!("{why} ({place})") }
     })
 }
 

@@ -19,7 +19,7 @@ use crate::config::Config;
 use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
 use crate::outputs::Force;
-use crate::serving::{FrontArgs, Hangup, address, front, shutdown};
+use crate::serving::{FrontArgs, Hangup, address, front, mib, shutdown};
 use crate::{Outcome, device, output};
 
 #[derive(clap::Args)]
@@ -46,9 +46,9 @@ pub(crate) struct Serve {
     listen: String,
     #[command(flatten)]
     pub(crate) front: FrontArgs,
-    /// Megabytes of one request
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    request_mib: usize,
+    /// Megabytes of one request [default: 64]
+    #[arg(long, value_name = "N")]
+    request_mib: Option<usize>,
     /// What one request may cost, in millions of multiplications as under a 2048-bit key: a core does some three million a
     /// second
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -64,11 +64,8 @@ pub(crate) struct Serve {
 
 pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     let listen = address(&args.listen)?;
-    anyhow::ensure!(
-        (1..=4096).contains(&args.request_mib),
-        "--request-mib is {}, outside 1 to 4096",
-        args.request_mib
-    );
+    let mebibytes = args.request_mib.or(config.limits.request_mib).unwrap_or(64);
+    anyhow::ensure!((1..=4096).contains(&mebibytes), "--request-mib is {mebibytes}, outside 1 to 4096");
     anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
     anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
     let models = Model::read_all(&args.models, &args.biases, args.precision, &mut say)?;
@@ -80,9 +77,10 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     };
     let server = &mut settings.server;
     let files = front(server, &args.front, config)?;
-    (server.listen, server.request_bytes) = (listen, args.request_mib << 20);
+    (server.listen, server.request_bytes) = (listen, mebibytes << 20);
     // A body, its residues and its answer are four times a request; one client's are a quarter of all.
-    server.memory_bytes = 16 * server.request_bytes;
+    let memory = mib("request_memory_mib", config.limits.request_memory_mib)?;
+    server.memory_bytes = memory.unwrap_or(16 * server.request_bytes);
     files.load(server)?;
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -158,7 +156,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let decryptor = Decryptor::new(&key, &device)?;
     let decrypted = scores.numbers(evaluator.encryptor())?;
     let plaintexts = Plaintexts::decrypt(&decryptor, &decrypted, scores.form());
-    let scores = plaintexts.and_then(|all| numbers::decode(&all)).map_err(ScoreError::answer)?;
+    let scores = plaintexts.and_then(|all| numbers::decode(&all)).map_err(ScoreError::decrypted)?;
     stages.end("decrypt");
     write(&scores, &args.out, &args.force, &mut stages)?;
     let scores = scores.results;

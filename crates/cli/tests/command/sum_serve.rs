@@ -449,8 +449,7 @@ fn an_answer_that_lies_is_said_to_be_the_servers() {
     });
     let scored = score_at(&url, dir, &["--model", "m", "--key", "a.key", "--in", "rows.csv"]);
     server.join().unwrap();
-    let why =
-        "the server's answer can't be used: number 1 decrypts to over the declared 5 in magnitude; ask again";
+    let why = "the scores can't be right: number 1 decrypts to over the declared 5 in magnitude; don't ask that server again";
     refused(&scored, &[why]);
 }
 
@@ -491,6 +490,70 @@ fn lookups_of_a_scoring_service_are_refused() {
     }
 }
 
+/// Those of the settings file are this server's, too; a flag is before them.
+#[test]
+fn limits_of_the_settings_hold_for_scores() {
+    let dir = folder();
+    let dir = dir.path();
+    let limits = |text: &str| std::fs::write(dir.join("l.toml"), format!("[limits]\n{text}\n")).unwrap();
+    let start =
+        ["sum", "serve", TEST, "--config", "l.toml", "--listen", "127.0.0.1:0", "--model", "line=line.csv"];
+    for (text, words) in [
+        ("request_seconds = 0", &["request_seconds is 0, outside 1 to"][..]),
+        ("request_mib = 0", &["--request-mib is 0, outside 1 to 4096"]),
+        ("request_memory_mib = 255", &["67108864 B (request_mib)", "request_memory_mib", "more memory"]),
+        ("waiting_queries = 0", &["waiting_queries is 0"]),
+        ("waiting_per_client = 0", &["waiting_per_client is 0"]),
+    ] {
+        limits(text);
+        refused(&run(dir, &start), words);
+    }
+    limits("request_mib = 1\nrequest_memory_mib = 16");
+    let long = |more: &[&str]| {
+        let server = Serving::start_as(dir, &[&start[..], more].concat());
+        raw(&server, &post("line", (1 << 20) + 1), b"")
+    };
+    let refused = long(&[]);
+    assert!(refused.starts_with("HTTP/1.1 413") && refused.contains("too-large"), "{refused}");
+    limits("request_mib = 2");
+    let refused = long(&["--request-mib", "1"]);
+    assert!(refused.starts_with("HTTP/1.1 413"), "{refused}");
+}
+
+/// Weights are rounded by the digits that were written, whether or not a unit was said.
+#[test]
+fn weights_in_the_middle_of_two_units_are_rounded_half_to_even() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("unit.csv"), "1,0\n").unwrap();
+    for (weight, want) in [("0.0025", "0.002"), ("0.0005", "0.0"), ("0.0045", "0.004"), ("0.0035", "0.004")] {
+        std::fs::write(dir.join("w.csv"), format!("{weight},953742.9\n")).unwrap();
+        let args =
+            ["sum", "encrypt", TEST, "--force", "--key", "a.key", "--in", "unit.csv", "--out", "unit.ct"];
+        assert_eq!(code(&run(dir, &args)), 0);
+        for unit in [&[][..], &["--precision", "0.001"]] {
+            let args = [
+                "sum",
+                "dot",
+                TEST,
+                "--force",
+                "--key",
+                "a.key",
+                "--in",
+                "unit.ct",
+                "--weights",
+                "w.csv",
+                "--out",
+                "o.ct",
+            ];
+            let made = run(dir, &[&args[..], unit].concat());
+            assert_eq!(code(&made), 0, "{}", stderr(&made));
+            let scores = run(dir, &["sum", "decrypt", TEST, "--key", "a.key", "--in", "o.ct"]);
+            assert_eq!(stdout(&scores).trim(), want, "{weight} {unit:?}");
+        }
+    }
+}
+
 #[test]
 fn models_have_floats_and_a_bias() {
     let dir = folder();
@@ -516,6 +579,9 @@ fn models_have_floats_and_a_bias() {
         (&["--bias", "layer=1", "--bias", "layer=2"], &["layer=2", "already"]),
         (&["--bias", "layer=line.csv"], &["3 numbers", "2 outputs"]),
         (&["--bias", "layer="], &["--bias", "NAME=NUMBER"]),
+        (&["--bias", "layer=99999999999999999999"], &["--bias", "layer=9999", "63 bits"]),
+        (&["--bias", "layer=inf"], &["--bias", "\"layer=inf\"", "finite"]),
+        (&["--bias", "layer=12,50"], &["--bias", "\"layer=12,50\"", "with a point"]),
     ] {
         refused(&run(dir, &[&start[..], more].concat()), words);
     }

@@ -441,11 +441,11 @@ fn decimals_beyond_floats_are_kept_and_places_known() {
     let csv = |text: &str| Source::bytes(Format::Csv, text.to_owned());
     let text = "a,b\n1.5,70368744177664.07\n2,9007199254740992\n-70368744177664.07,70368744177664.0625\n";
     let content = read_content(&csv(text).with_decimals(Some(2))).unwrap();
-    assert_eq!(content.exact(2), [(1, 7036874417766407), (4, -7036874417766407)]);
-    assert_eq!(content.exact(3), [], "of other decimals nothing is known");
+    assert_eq!(*content.exact(2), [(1, 7036874417766407), (4, -7036874417766407)]);
+    assert_eq!(*content.exact(3), [], "of other decimals nothing is known");
     assert_eq!(content.values, read(&csv(text)).unwrap());
     assert_eq!(content.place(4), "line 4, column 1 (\"a\")");
-    assert_eq!(read_content(&csv(text)).unwrap().exact(2), []);
+    assert_eq!(*read_content(&csv(text)).unwrap().exact(2), []);
     let column = read_content(&csv("x,y\n1,2\n3,4\n").with_columns(vec!["y".into()])).unwrap();
     assert_eq!(column.place(1), "line 3, column 2 (\"y\")");
     assert!(csv("1").with_header().check().is_ok());
@@ -513,9 +513,33 @@ fn decimals_near_a_tie_are_rounded_as_they_were_written() {
         let content =
             read_content(&Source::bytes(Format::Csv, format!("1.5\n{text}\n")).with_decimals(Some(decimals)))
                 .unwrap();
-        let exact = content.exact(decimals).iter().find(|(position, _)| *position == 1);
+        let exact = content.exact(decimals);
+        let exact = exact.iter().find(|(position, _)| *position == 1);
         assert_eq!(exact.map(|(_, units)| *units), want, "{text}");
         assert_eq!(content.vanished(), usize::from(text == "1e-400"), "{text}");
+    }
+}
+
+/// Where no decimals were asked for, what lies in the middle of two units is known for the decimals of these.
+#[test]
+fn decimals_in_the_middle_of_any_two_units_are_rounded_half_to_even() {
+    let texts = [
+        "0.0025",
+        "-0.0005",
+        "0.0045",
+        "25e-4",
+        "1.5",
+        "2.50",
+        "0.00250000000000000001",
+        "1e-22",
+        "75",
+        "0.295",
+    ];
+    let content = read_content(&Source::bytes(Format::Csv, format!("{}\n", texts.join("\n")))).unwrap();
+    assert_eq!(*content.exact(3), [(0, 2), (1, 0), (3, 2)]);
+    assert_eq!(*content.exact(2), [(9, 30)]);
+    for decimals in [0, 1, 4, 18, 19] {
+        assert_eq!(*content.exact(decimals), [], "{decimals}");
     }
 }
 

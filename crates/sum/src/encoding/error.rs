@@ -75,6 +75,21 @@ pub enum EncodingError {
         /// What fits.
         want: String,
     },
+    /// A kernel that is larger than the image.
+    #[error(
+        "the image has {size} {side} and {padding} of padding on each side, and the kernel {kernel}; take a smaller kernel, or more \
+         padding (less than the kernel)"
+    )]
+    Kernel {
+        /// `rows` or `columns`.
+        side: &'static str,
+        /// How many the image has.
+        size: usize,
+        /// How many are put on each side.
+        padding: usize,
+        /// How many the kernel has.
+        kernel: usize,
+    },
     /// Batches to add that are of two shapes.
     #[error(
         "the second operand has shape {got:?} where {want:?} is asked for; add batches of one shape, or a single number to all (of \

@@ -497,7 +497,10 @@ impl Evaluator {
         let name = |form: &Form| {
             form.packed.map_or_else(
                 || "not packed".to_owned(),
-                |packed| format!("packed in {} for {} samples", packed.packing, packed.samples),
+                |packed| {
+                    let s = if packed.samples == 1 { "" } else { "s" };
+                    format!("packed in {} for {} sample{s}", packed.packing, packed.samples)
+                },
             )
         };
         if x.packed != y.packed {

@@ -57,9 +57,5 @@ pub(super) fn steps(
         }
     }
     let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));
-    room.map(|room| room / stride + 1).ok_or_else(|| EncodingError::Shape {
-        what: "the image",
-        got: vec![size],
-        want: format!("at least {kernel} {side} with its padding"),
-    })
+    room.map(|room| room / stride + 1).ok_or(EncodingError::Kernel { side, size, padding, kernel })
 }

@@ -1,5 +1,7 @@
 //! What is said of numbers that are over what was declared, or below what is kept.
 
+use std::borrow::Cow;
+
 use blindcore_numbers::{Content, Values};
 use ndarray::ArrayD;
 
@@ -41,8 +43,8 @@ fn integer(array: &ArrayD<i64>, position: usize, bits: u32, limit: Bound) -> (St
 }
 
 /// Numbers that are rounded as they were written, where their unit is one of decimals.
-pub(super) fn exact(content: &Content, encoding: Encoding) -> &[(usize, i128)] {
-    if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { &[] }
+pub(super) fn exact(content: &Content, encoding: Encoding) -> Cow<'_, [(usize, i128)]> {
+    if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { Cow::Borrowed(&[]) }
 }
 
 /// A unit in words.
@@ -96,12 +98,12 @@ fn round_up(magnitude: f64) -> String {
 }
 
 /// Says how many weights have digits that are not kept.
-pub(super) fn say_rounded(content: &Content, say: &mut dyn FnMut(String)) {
+pub(super) fn say_rounded(content: &Content, what: &str, say: &mut dyn FnMut(String)) {
     let rounded = content.rounded();
     if rounded > 0 {
         let (all, origin) = (content.values.len(), &content.origin);
         say(format!(
-            "note: {rounded} of {all} weights of {origin} have more digits than a float holds and are rounded to the nearest; \
+            "note: {rounded} of {all} {what} of {origin} have more digits than a float holds and are rounded to the nearest; \
              --precision rounds them by the digits that were written"
         ));
     }

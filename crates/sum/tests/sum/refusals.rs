@@ -90,7 +90,10 @@ fn operands_that_do_not_fit_are_refused_by_name() {
         ),
         (refusal(e.matrix_matrix(&x, &Weights::integers(&[[1], [2]]))), vec!["[2, 3]", "2 x 1"]),
         (refusal(e.scale(&x, &w(&[1, 2]))), vec!["the weights has shape [2]", "[2, 3] or a single one"]),
-        (refusal(e.conv2d(&image, &kernel, Convolution::default())), vec!["[2]", "at least 3 rows"]),
+        (
+            refusal(e.conv2d(&image, &kernel, Convolution::default())),
+            vec!["has 2 rows and 0 of padding", "the kernel 3"],
+        ),
         (refusal(e.conv2d(&image, &kernel, still)), vec!["the stride is 0, outside 1"]),
         (
             refusal(e.conv2d(&x, &kernel, Convolution::default())),
