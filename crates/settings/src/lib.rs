@@ -260,8 +260,10 @@ fn filled<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<PathBuf>
 /// A refusal of the reader's, whose expectations are named as types are.
 fn in_words(message: &str) -> String {
     let words = [
-        ("expected usize", "expected a whole number from 0 on"),
-        ("expected u64", "expected a whole number from 0 on"),
+        (" as i128", ""),
+        (" as u128", ""),
+        ("expected usize", "expected a whole number from 0 to 18446744073709551615"),
+        ("expected u64", "expected a whole number from 0 to 18446744073709551615"),
         ("expected u32", "expected a whole number from 0 to 4294967295"),
         ("expected struct Limits", "expected the section [limits]"),
         ("expected path string", "expected text in quotes"),
@@ -295,6 +297,7 @@ mod tests {
         assert!(config.named && config.found().is_none() && config.file.is_some());
         for text in [
             "threads = -1",
+            "timeout = 99999999999999999999",
             "timeout = \"x\"",
             "limits = 3",
             "ca = 7",
@@ -303,7 +306,7 @@ mod tests {
         ] {
             std::fs::write(&path, text).unwrap();
             let error = Config::load(Some(&path)).unwrap_err().to_string();
-            let types = ["usize", "u64", "u32", "struct", "path string"];
+            let types = ["usize", "u64", "u32", "i128", "struct", "path string"];
             assert!(error.contains("expected") && !types.iter().any(|t| error.contains(t)), "{error}");
         }
         let file = path.clone();

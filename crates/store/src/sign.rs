@@ -7,7 +7,7 @@ use blindcore_wire::signature::{SigningKey, verify};
 use crate::folder::lock;
 use crate::manifest::{Manifest, from_hex, to_hex};
 use crate::update::work::{Work, sweep, write_manifest};
-use crate::{StoreError, Stored};
+use crate::{StoreError, Stored, UpdateOptions};
 
 /// Signs the database in a folder as it stands: its epoch and its digest stay, and running servers take the signature up.
 /// A signature that does not fit is replaced.
@@ -44,6 +44,17 @@ pub(crate) fn check_signer(
         return Ok(());
     }
     Err(StoreError::Signer { path: dir.into(), before: before.key.clone(), now })
+}
+
+/// What is said where an update that was to sign its epoch, or to leave a signature out, makes none.
+pub(crate) fn unsigned(stays: &Manifest, options: &UpdateOptions) -> Option<String> {
+    let before = stays.signed.as_ref().map(|signed| &signed.key);
+    let now = options.sign.as_ref().map(|by| to_hex(&by.public()));
+    let other = (options.sign.is_some() || options.change_signer) && now.as_ref() != before;
+    let still = before.map_or_else(|| "not signed".to_owned(), |key| format!("signed by {key}"));
+    other.then(|| {
+        format!("no row differs, so no epoch was made, and the table is still {still}; db sign signs it as it stands")
+    })
 }
 
 /// Makes sure that a table to be signed has proofs: no client trusts it otherwise.

@@ -168,7 +168,10 @@ fn what_is_no_number_is_refused_by_name() {
         ("times.npy", "FILE: its elements, \"<M8[D]\", are dates or times; convert"),
         ("halves.npy", "FILE: its elements, \"<f2\", are floats of neither 4 nor 8 B; convert"),
         ("structures.npy", "FILE: its elements are structures, not numbers; save each field on its own"),
-        ("axes_9.npy", "FILE: it has more than the limit of 8 axes (reshape it to fewer); save the array again"),
+        (
+            "axes_9.npy",
+            "FILE: it has more than the limit of 8 axes (reshape it to fewer); save the array again",
+        ),
         ("not_finite.npy", "element [1, 0] of FILE: inf is not finite; keep finite numbers only"),
         ("not_finite_fortran.npy", "element [1, 0] of FILE: NaN is not finite; keep finite"),
         ("refused.parquet", "FILE: column \"text\" holds strings, not numbers; choose other columns"),

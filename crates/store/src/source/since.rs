@@ -94,7 +94,8 @@ impl Names {
             // A dot is between schema and table.
             (Of::Table(table), _) => table.split('.').map(name).collect::<Vec<_>>().join("."),
             (Of::Query(sql) | Of::Followed { sql, .. }, _) => {
-                format!("({}) AS followed", sql.trim_end().trim_end_matches(';'))
+                // On a line of its own: a comment may end the query.
+                format!("({}\n) AS followed", sql.trim_end().trim_end_matches(';'))
             }
         };
         Self { system, from, column: name(column) }

@@ -35,7 +35,7 @@ use crate::job::{Build, Wanted, entry};
 use crate::kinds::Kinds;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
-use crate::sign::{check_proofs, check_signer};
+use crate::sign::{check_proofs, check_signer, unsigned};
 use crate::source::{Reached, dir};
 use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
 
@@ -188,6 +188,7 @@ pub fn update(
     });
     let follow = follow.or_else(|| old.follow.clone());
     if counts.added + counts.changed + counts.removed == 0 {
+        notes.extend(unsigned(old, options));
         // How far a source was read is kept; no reader of the table sees that, and the epoch stays.
         let manifest = Manifest { follow, ..old.clone() }.sealed();
         if manifest != *old {

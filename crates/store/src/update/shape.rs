@@ -190,7 +190,7 @@ fn read(text: &str, kind: Kinds) -> Option<Value> {
 pub(super) fn names(kinds: Kinds) -> String {
     let numbers = match (kinds.any(Kinds::INTEGER), kinds.any(Kinds::REAL)) {
         (true, false) => Some("integers of 64 bits"),
-        (false, true) => Some("numbers of at most 17 digits"),
+        (false, true) => Some("numbers of which a 64-bit float keeps every digit"),
         (false, false) => None,
         _ => Some("numbers"),
     };
@@ -244,8 +244,8 @@ mod tests {
                 "its \"c\" is \"7.5\", and the table holds integers of 64 bits there; write one",
             ),
             (INTEGER, " 7", "\" 7\""),
-            (REAL, "inf", "holds numbers of at most 17 digits there"),
-            (REAL, "0.10000000000000001", "holds numbers of at most 17 digits there"),
+            (REAL, "inf", "holds numbers of which a 64-bit float keeps every digit there"),
+            (REAL, "0.10000000000000001", "holds numbers of which a 64-bit float keeps every digit there"),
             (REAL, "12345678901234567", "\"12345678901234567\""),
             (BOOL | JSON, "1", "holds true or false, or JSON arrays or objects there"),
         ] {
@@ -283,7 +283,7 @@ mod tests {
             (
                 REAL,
                 Value::Int(i64::MAX),
-                "is 9223372036854775807, and the table holds numbers of at most 17 digits there",
+                "is 9223372036854775807, and the table holds numbers of which a 64-bit float keeps every digit there",
             ),
             (TEXT, Value::Int(7), "is 7, and the table holds texts there"),
             (BOOL | BLOB, Value::Int(0), "holds true or false, or blobs there"),

@@ -186,7 +186,9 @@ fn rows_of_one_value_come_as_sqlite_numbered_them() {
     following.poll("table=feed", "at", false).unwrap();
     assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([8, 8])));
     // Others have no such numbers, and are read all the same.
-    for of in ["table=seen", "table=keyed", "query=SELECT * FROM feed"] {
+    for of in
+        ["table=seen", "table=keyed", "query=SELECT * FROM feed", "query=SELECT * FROM feed -- all of it"]
+    {
         following.poll(of, "at", false).unwrap();
     }
 }

@@ -410,7 +410,7 @@ fn an_update_keeps_the_kinds_that_the_build_found() {
         ("\"v\":1.5,\"w\":1.0,\"m\":1", "its \"v\" is 1.5, and the table holds integers of 64 bits there"),
         (
             "\"v\":1,\"w\":true,\"m\":1",
-            "its \"w\" is true, and the table holds numbers of at most 17 digits there",
+            "its \"w\" is true, and the table holds numbers of which a 64-bit float keeps every digit there",
         ),
         (
             "\"v\":1,\"w\":1,\"m\":[1]",
