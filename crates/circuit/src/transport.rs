@@ -25,13 +25,12 @@ use std::time::{Duration, Instant};
 
 use blindcore_files::new_file::NewFileError;
 use blindcore_files::{Access, NewFile};
-use blindcore_tls::{Fault, recipe};
+use blindcore_tls::{Fault, Trust, recipe};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{
-    CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    CipherSuite, ClientConfig, ClientConnection, ServerConfig, ServerConnection, StreamOwned,
     SupportedProtocolVersion,
 };
 use zeroize::Zeroizing;
@@ -235,24 +234,15 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// From PEM files: this side's certificate chain, its key, and the certificates that the peer's must be or be
-    /// signed by. TLS 1.3 only; both sides show a certificate.
+    /// From PEM files: this side's certificate chain, its key, and the certificates that the peer's must be or, if they are
+    /// authorities', be signed by ([`Trust`]). TLS 1.3 only; both sides show a certificate.
     ///
     /// # Errors
     /// A file can't be read, or doesn't hold what it should.
     pub fn load(certificate: &Path, key: &Path, trust: &Path) -> Result<Self, TransportError> {
-        let file = |what, path: &Path, why: String| TransportError::File {
-            what,
-            path: path.display().to_string(),
-            why,
-        };
         let chain = blindcore_tls::certificates(certificate)?;
         let private = blindcore_tls::private_key(key)?;
-        let mut roots = RootCertStore::empty();
-        for root in blindcore_tls::certificates(trust)? {
-            roots.add(root).map_err(|e| blindcore_tls::trusted(trust, &e))?;
-        }
-        let roots = Arc::new(roots);
+        let trust = Trust::read(trust)?;
         let mut provider = CryptoProvider::clone(&blindcore_tls::provider());
         // Labels have 128 bits, so more in the cipher protects nothing, and AES-256 takes fourteen rounds to its ten.
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -261,12 +251,11 @@ impl Tls {
         let mut client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(VERSIONS)
             .map_err(own)?
-            .with_root_certificates(roots.clone())
+            .dangerous()
+            .with_custom_certificate_verifier(trust.of_servers(&provider))
             .with_client_auth_cert(chain.clone(), private.clone_key())
             .map_err(own)?;
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
-            .build()
-            .map_err(|e| file("trusted certificate", trust, e.to_string()))?;
+        let verifier = trust.of_clients(&provider);
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(VERSIONS)
             .map_err(own)?

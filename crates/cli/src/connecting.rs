@@ -15,7 +15,7 @@ pub(crate) struct ServerArgs {
     /// The server: https://HOST:PORT, or http://127.0.0.1:7700 and the like on this machine
     #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// Authorities that may sign the server's certificate, in PEM, in addition to Mozilla's list
+    /// Authorities that may sign the server's certificate, or that certificate, in PEM; beside Mozilla's list
     #[arg(long, env = "BLINDCORE_CA", value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
     /// File of the token that identifies this client; BLINDCORE_TOKEN can hold the token itself

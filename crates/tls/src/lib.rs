@@ -10,6 +10,7 @@
 //! ```
 
 mod fault;
+mod trust;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,10 +20,11 @@ use std::sync::Arc;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ServerConfig};
 use zeroize::Zeroizing;
 
 pub use fault::{Fault, is_record, recipe};
+pub use trust::Trust;
 
 /// No file of certificates or of a key is longer.
 const MAX_PEM_BYTES: u64 = 1 << 20;
@@ -150,22 +152,23 @@ pub fn server(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// A client's side of TLS 1.2 and 1.3 for HTTP/2: trusts Mozilla's list of authorities, and those in `ca` beside it. The
-/// server's name is checked against its certificate.
+/// A client's side of TLS 1.2 and 1.3 for HTTP/2: trusts Mozilla's list of authorities, and whom the certificates in `ca` are
+/// of beside it ([`Trust`]). The server's name is checked against its certificate.
 ///
 /// # Errors
-/// The file can't be read, or holds no certificate of an authority.
+/// The file can't be read, or holds no certificate that can be trusted.
 pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
-    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let mut trust = Trust::authorities(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(path) = ca {
-        for root in certificates(path)? {
-            roots.add(root).map_err(|e| trusted(path, &e))?;
-        }
+        trust = trust.with(path)?;
     }
-    let mut config = ClientConfig::builder_with_provider(provider())
+    let provider = provider();
+    let verifier = trust.of_servers(&provider);
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has both versions")
-        .with_root_certificates(roots)
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.alpn_protocols = vec![HTTP[0].to_vec()];
     Ok(Arc::new(config))

@@ -108,7 +108,7 @@ pub(crate) struct Run {
     /// Its private key (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Certificates that peers' must be, or be signed by (PEM)
+    /// Certificates that peers' must be or, of authorities (CA:TRUE), be signed by (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     trust: Option<PathBuf>,
     /// The name that the peer's certificate must have [default: the host of --connect; whoever comes to --listen, any that is trusted]
