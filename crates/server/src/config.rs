@@ -51,7 +51,8 @@ pub struct Config {
     pub header_timeout: Duration,
     /// How long a request may take, from its first byte to the first of its answer.
     pub request_timeout: Duration,
-    /// How long a connection may stand still, or a client not read what it asked for.
+    /// How long a connection may stand still; where it waits for an answer, or doesn't read one, `request_timeout` if that is more.
+    /// Over HTTP/1.1, between requests, it is `header_timeout`.
     pub idle_timeout: Duration,
     /// How long an epoch that is not the newest is kept after it was last asked for.
     pub epoch_linger: Duration,

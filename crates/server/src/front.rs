@@ -31,7 +31,7 @@ use crate::permit::{MemoryBudget, MemoryPermit, Metered};
 use crate::refusal::Refusal;
 use crate::refusal::{answer, is_grpc};
 use crate::stats::{TotalCounters, add};
-use crate::{Config, connection, tls};
+use crate::{Config, connection, open_files, tls};
 
 /// What a service lets in, and what that takes.
 pub(crate) struct Front {
@@ -46,14 +46,15 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(config: &Config) -> Arc<Self> {
+        let config = open_files::fitted(config);
         Arc::new(Self {
-            config: config.clone(),
             budget: MemoryBudget::new(config.memory_bytes),
             ready: AtomicBool::new(true),
-            access: Access::new(config),
-            clients: Clients::new(config),
-            connections: Connections::new(config),
+            access: Access::new(&config),
+            clients: Clients::new(&config),
+            connections: Connections::new(&config),
             totals: Arc::default(),
+            config,
         })
     }
 
@@ -176,8 +177,9 @@ async fn converse(
     let config = &front.config;
     let builder = connection::any_http(config);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));
+    let idle = config.idle_timeout;
     // A request that is being computed is quiet and no stall.
-    let idle = config.idle_timeout.max(config.request_timeout + Duration::from_secs(1));
+    let working = idle.max(config.request_timeout + Duration::from_secs(1));
     let period = (config.header_timeout.min(idle) / 4).max(Duration::from_millis(10));
     let mut tick = interval(period);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -195,7 +197,8 @@ async fn converse(
                 served.as_mut().graceful_shutdown();
             }
             _ = tick.tick() => {
-                if activity.stalled(config.header_timeout, idle) {
+                let limit = if activity.owes() { working } else { idle };
+                if activity.stalled(config.header_timeout, limit) {
                     if warned {
                         return;
                     }

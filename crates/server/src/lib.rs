@@ -41,6 +41,7 @@ mod grpc;
 mod host;
 mod http;
 mod metrics;
+mod open_files;
 mod permit;
 mod refusal;
 mod registered;

@@ -155,11 +155,12 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
         self.owed.activity.touch();
+        // Who knows how long a body is does not ask for more.
+        if frame.is_none() || self.inner.is_end_stream() {
+            self.owed.due();
+        }
         Poll::Ready(match frame {
-            None => {
-                self.owed.due();
-                None
-            }
+            None => None,
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(frame)) => match frame.data_ref().filter(|_| self.pays) {
                 Some(data) => Some(self.held.take(data.len()).map(|()| frame).map_err(|r| r.status().into())),

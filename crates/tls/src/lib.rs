@@ -122,7 +122,7 @@ const KEYS: &str = "it is damaged, or of a kind that can't be used; take one of 
 
 /// What a certificate is refused for that is to be trusted, in words.
 #[must_use]
-pub fn trusted(path: &Path, error: &rustls::Error) -> Error {
+pub(crate) fn trusted(path: &Path, error: &rustls::Error) -> Error {
     certificate_error("trusted certificate", path, error)
 }
 

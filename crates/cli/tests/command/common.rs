@@ -115,7 +115,12 @@ impl Serving {
 
     /// Any command that serves and says where.
     pub(crate) fn start_as(dir: &Path, args: &[&str]) -> Self {
-        let mut child = blindcore(dir).args(args).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        Self::started(blindcore(dir).args(args))
+    }
+
+    /// By a command that ends as the server does.
+    pub(crate) fn started(command: &mut Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary starts");
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
         let (send, log) = mpsc::channel();
         std::thread::spawn(move || {

@@ -490,6 +490,36 @@ fn lookups_of_a_scoring_service_are_refused() {
     }
 }
 
+/// As many connections as the files of a process allow, and then the one gives way that has most: who comes then is answered.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_that_run_out_keep_nobody_out() {
+    let dir = folder();
+    let dir = dir.path();
+    let mut limited = std::process::Command::new("sh");
+    limited.args(["-c", "ulimit -n 160; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_blindcore")]);
+    limited.args(["sum", "serve", TEST, "--listen", "127.0.0.1:0", "--model", "line=line.csv"]);
+    limited.current_dir(dir).env("BLINDCORE_LOG", "info");
+    let server = Serving::started(&mut limited);
+    server.line("1024 connections at a time do not fit the 160 files");
+    let to: std::net::SocketAddr = server.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let many = runtime.block_on(async {
+        let mut many = Vec::new();
+        for address in 2..=6 {
+            for _ in 0..40 {
+                let socket = tokio::net::TcpSocket::new_v4().unwrap();
+                socket.bind(([127, 0, 0, address], 0).into()).unwrap();
+                many.push(socket.connect(to).await.unwrap());
+            }
+        }
+        many
+    });
+    let scores = score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "rows.csv"]);
+    assert_eq!(stdout(&scores), "-40\n-40\n360\n", "{}", stderr(&scores));
+    drop(many);
+}
+
 /// Those of the settings file are this server's, too; a flag is before them.
 #[test]
 fn limits_of_the_settings_hold_for_scores() {

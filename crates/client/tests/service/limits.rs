@@ -261,6 +261,22 @@ async fn who_stalls_is_shut_out_and_holds_nobody_up() {
     assert!(server.stats.totals().stalled >= 2, "{:?}", server.stats.totals());
 }
 
+/// What has been asked for may take longer than a connection that stands still.
+#[tokio::test]
+async fn a_body_that_stands_still_is_cut_before_a_request_is_late() {
+    let config = Config {
+        idle_timeout: Duration::from_secs(1),
+        request_timeout: Duration::from_secs(3600),
+        ..config()
+    };
+    let server = Running::start_with(config, &[&plain("plain")]).await;
+    let mut socket = TcpStream::connect(server.address).await.unwrap();
+    let part = b"POST /v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc";
+    socket.write_all(part).await.unwrap();
+    until_closed(socket).await;
+    assert_eq!(server.stats.totals().stalled, 1);
+}
+
 #[tokio::test]
 async fn requests_past_the_memory_are_told_to_come_again() {
     let rows: Vec<Vec<Value>> = (0..10_000).map(|i| vec![Value::Int(i)]).collect();
