@@ -31,6 +31,7 @@ use crate::permit::{MemoryBudget, MemoryPermit, Metered};
 use crate::refusal::Refusal;
 use crate::refusal::{answer, is_grpc};
 use crate::stats::{TotalCounters, add};
+use crate::unread::ReadToItsEnd;
 use crate::{Config, connection, open_files, tls};
 
 /// What a service lets in, and what that takes.
@@ -229,7 +230,8 @@ async fn metered(
     let grpc = is_grpc(&request);
     let held = MemoryPermit::new(front.budget.clone());
     let (owed, limit) = (Owed::new(activity), front.config.request_timeout);
-    let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), owed.clone())));
+    let mut request =
+        request.map(|body| Body::new(Metered::request(ReadToItsEnd::new(body), held.clone(), owed.clone())));
     request.extensions_mut().insert(held.clone());
     request.extensions_mut().insert(peer);
     let response = timeout(limit, next.run(request)).await.unwrap_or_else(|_| {

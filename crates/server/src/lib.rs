@@ -54,6 +54,7 @@ mod table;
 mod tls;
 mod tokens;
 mod turns;
+mod unread;
 
 pub use config::Config;
 pub use error::Error;

@@ -490,6 +490,33 @@ fn lookups_of_a_scoring_service_are_refused() {
     }
 }
 
+/// What is refused before it has come whole is read on: its client sees why, and can ask for something else.
+#[test]
+fn a_refusal_reaches_who_is_still_sending() {
+    let dir = folder();
+    let server = serve(dir.path());
+    let mut stream = connect(&server);
+    stream.write_all(post("nobody", 512 << 10).as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut answer = |status: &str| {
+        let (mut head, mut length) = (String::new(), 0);
+        while !head.ends_with("\r\n\r\n") {
+            assert!(lines.read_line(&mut head).unwrap() > 0, "{head}");
+        }
+        assert!(head.starts_with(status), "{head}");
+        for line in head.to_lowercase().lines() {
+            length = line.strip_prefix("content-length: ").map_or(length, |n| n.parse().unwrap());
+        }
+        lines.read_exact(&mut vec![0; length]).unwrap();
+    };
+    answer("HTTP/1.1 404");
+    for _ in 0..8 {
+        stream.write_all(&[0; 64 << 10]).unwrap();
+    }
+    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    answer("HTTP/1.1 200");
+}
+
 /// As many connections as the files of a process allow, and then the one gives way that has most: who comes then is answered.
 #[cfg(target_os = "linux")]
 #[test]
