@@ -133,7 +133,7 @@ Examples:
   blindcore sum dot --key mine.pub --in rows.ct --weights layer.npy --out scores.ct    M numbers a row for M x K weights
 
 Weights run along the last axis of what is encrypted. Integers of up to 63 bits, or floats, rounded to nine digits unless
-they are shorter or --precision says otherwise; their unit and a bound on the results are public.")]
+they are shorter or whole, or --precision says otherwise; their unit and a bound on the results are public.")]
 pub(crate) struct Dot {
     /// Ciphertexts
     #[arg(long = "in", value_name = "FILE")]

@@ -52,7 +52,15 @@ pub(super) fn unit(exponent: i32, decimals: u32) -> String {
     match (exponent, decimals) {
         (0, 0) => "whole numbers".into(),
         (0, decimals) => format!("1e-{decimals}"),
-        (exponent, _) => format!("16^{exponent}"),
+        (exponent, _) => {
+            let value = 2f64.powi(BASE_LOG2 * exponent);
+            match value {
+                1.0..1e9 => format!("16^{exponent} ({value})"),
+                // Below all floats.
+                0.0 => format!("16^{exponent}"),
+                _ => format!("16^{exponent} (about {value:.0e})"),
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use blindcore_numbers::{Content, Source, Values};
 
 use super::{Declared, NumbersError, limits, mantissas, read};
-use crate::encoding::{self, Encoding};
+use crate::encoding::{self, Bound, Encoding};
 use crate::evaluate::Weights;
 
 /// Reads weights from `FILE` or `FILE?column=NAME`: [`read`], then [`weights`].
@@ -35,8 +35,8 @@ pub(crate) fn to_decimals(source: Source, precision: Option<f64>) -> Source {
 const WEIGHT_LIMIT: f64 = (1u64 << 31) as f64;
 
 /// Weights of numbers. Floats are rounded to `precision`, or as decimals of nine or ten digits, which loses nothing of
-/// weights that were written so; `say` is told where it does. In powers of 16 where `phe` says that results go to
-/// python-paillier, which knows no decimals.
+/// weights that were written so; `say` is told where it does. Whole numbers of up to 63 bits, in units or in powers of 16, are
+/// kept where floats hold all their digits. In powers of 16 where `phe` says that results go to python-paillier, which knows no decimals.
 ///
 /// # Errors
 /// They need more than 63 bits, or the precision does not exist, or one is given for integers.
@@ -99,9 +99,17 @@ pub(crate) fn weights_called(
         limits::say_rounded(content, what, say);
         return made(Encoding::decimal(10f64.powi(-scale), largest)?, say);
     }
-    let exact = Encoding::exact(array)?;
+    // Whole numbers that are what they are printed as are as long as integers may be, and in units where they can be: so
+    // their results are integers, too.
+    let (mut exact, mut bits) = (Encoding::exact(array)?, 31);
+    if array.iter().all(|v| v.to_string() == format!("{v:.0}")) {
+        bits = 63;
+        if exact.bound().bits() > 32 && largest < 2f64.powi(63) {
+            exact = Encoding::new(0, Bound::of_value(largest, 0))?;
+        }
+    }
     let (encoding, unit) = match scales().last() {
-        _ if exact.bound().bits() <= 32 => {
+        _ if exact.bound().bits() <= bits + 1 => {
             limits::say_rounded(content, what, say);
             return made(exact, say);
         }

@@ -321,6 +321,45 @@ fn weights_of_more_digits_than_a_float_are_noted() {
     assert_eq!(weights("1.50000000000000000000\n0.1\n", None).1, "");
 }
 
+/// Whole numbers in the form of floats are kept as integers are, and so are their results; what isn't kept is said with its unit.
+#[test]
+fn whole_floats_are_weights_as_integers_are() {
+    let ones = floats(&[1.0, 1.0, 1.0], Encoding::new(0, Bound::new(1)).unwrap());
+    let weigh = |text: &str, phe| {
+        let (content, mut said) = (read(text, Declared::default()).0, Vec::new());
+        let weights = numbers::weights(&content, None, phe, &mut |note| said.push(note)).unwrap();
+        (csv(&decrypted(&PARTY.evaluator.dot(&ones, &weights).unwrap())), said.concat())
+    };
+    for phe in [false, true] {
+        for (text, want) in [
+            ("123456789000.0\n0\n1\n", "123456789001\n"),
+            ("1e15\n0\n-3\n", "999999999999997\n"),
+            ("9007199254740991.0\n1\n0\n", "9007199254740992\n"),
+            ("1e18\n-1.0\n0\n", "999999999999999999\n"),
+            ("9223372036e9\n0\n1\n", "9223372036000000001\n"),
+            // Over 63 bits, but not in powers of 16.
+            ("1e20\n3e20\n0\n", "4e20\n"),
+        ] {
+            assert_eq!(weigh(text, phe), (want.into(), String::new()), "{text}");
+        }
+    }
+    let (_, said) = weigh("1e20\n1\n0\n", false);
+    assert!(said.contains("the weights of the input are rounded to 16^8 (about 4e9); --precision"), "{said}");
+    // Its float is 9223372036854774784.
+    let (_, said) = weigh("9.223372036854775e18\n1\n0\n", false);
+    assert!(said.contains("the weights of the input are rounded to 16^7 (268435456); --precision"), "{said}");
+    let (_, said) = weigh("1e14\n1.5\n0\n", false);
+    assert!(said.contains("the weights of the input are rounded to 16^3 (4096); --precision"), "{said}");
+    // A bias, too.
+    let folder = std::env::temp_dir().join(format!("blindcore-whole-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("w.csv"), "1.5,2\n").unwrap();
+    let model = format!("a={}", folder.join("w.csv").display());
+    let models = Model::read_all(&[model], &["a=1e15".into()], None, &mut |note| panic!("{note}"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(models.unwrap()[0].bias.as_ref().unwrap().values(), [1_000_000_000_000_000]);
+}
+
 #[test]
 fn what_is_not_kept_or_not_meant_is_said() {
     let plain = Declared::default();
@@ -359,7 +398,7 @@ fn what_is_not_kept_or_not_meant_is_said() {
     assert_eq!(
         note(far),
         [
-            "note: numbers of this precision take over 63 bits as decimals, and are floats rounded to 16^-8; a coarser --precision or \
+            "note: numbers of this precision take over 63 bits as decimals, and are floats rounded to 16^-8 (about 2e-10); a coarser --precision or \
              a smaller --magnitude keeps decimals"
         ]
     );
@@ -370,7 +409,8 @@ fn what_is_not_kept_or_not_meant_is_said() {
         numbers::weights(&content, precision, false, &mut |note| said.push(note)).unwrap();
         said.concat()
     };
-    let (third, floats) = (1.0 / 3.0, "are floats rounded to 16^-7; a coarser --precision keeps decimals");
+    let (third, floats) =
+        (1.0 / 3.0, "are floats rounded to 16^-7 (about 4e-9); a coarser --precision keeps decimals");
     assert!(weights([third, 1.0], None).contains("rounded to 1e-9;"));
     assert!(weights([1.5e9 + third, 1.0], None).contains("rounded to whole numbers;"));
     assert!(weights([5e9 + third, 1.0], None).contains("rounded to whole numbers;"));
