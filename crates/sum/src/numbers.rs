@@ -330,7 +330,7 @@ impl Decrypted {
 pub enum Results {
     /// Integers of up to 63 bits, or floats.
     Values(Values),
-    /// Decimals of which one has more digits than a float holds.
+    /// Decimals of which one has more digits than a float holds, or is smaller than all floats.
     Exact {
         /// All as text, exactly.
         texts: ArrayD<String>,
@@ -457,10 +457,10 @@ pub fn decrypt(
     let results = by_position(&batches).map_err(NumbersError::within(path))?;
     let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
     let rounded = match &results {
-        Results::Values(Values::Int(_)) | Results::Exact { .. } => false,
+        Results::Values(Values::Int(_)) => false,
         Results::Values(Values::Float(array)) => array.iter().any(large),
         // Floats have a point or an exponent, and what is over the largest float is exact.
-        Results::Decimals(array) => {
+        Results::Exact { texts: array, .. } | Results::Decimals(array) => {
             array.iter().filter(|v| v.contains(['.', 'e'])).any(|v| v.parse().is_ok_and(|v| large(&v)))
         }
     };
@@ -501,19 +501,22 @@ fn decode_all(
             Err(_) => exact(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
         };
     }
-    // Floats from their texts: long ones are made once.
-    let texts = join(batches, Plaintexts::to_texts)?;
+    exact(from_texts(shape, join(batches, Plaintexts::to_texts)?))
+}
+
+/// Floats from their texts, and the texts where they have more than the floats.
+fn from_texts(shape: &[usize], texts: Vec<String>) -> Results {
     let floats: Vec<f64> = texts.iter().map(|text| text.parse().unwrap_or(f64::INFINITY)).collect();
     if floats.iter().any(|v| v.is_infinite()) {
-        return exact(Results::Decimals(array(shape, texts)));
+        return Results::Decimals(array(shape, texts));
     }
     let all = floats.iter().zip(&texts).all(|(v, text)| format!("{v:?}") == *text);
     let nearest = array(shape, floats);
-    exact(if all {
+    if all {
         Results::Values(Values::Float(nearest))
     } else {
         Results::Exact { texts: array(shape, texts), nearest }
-    })
+    }
 }
 
 /// Whether a file holds numbers as text, of any length.
@@ -525,13 +528,13 @@ fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many as the shape has")
 }
 
-/// Numbers of several batches in their order: integers where all are, exactly, else floats; what is over the largest float
-/// in decimals.
+/// Numbers of several batches in their order: integers where all are, exactly, else floats; what is over the largest float or
+/// below the smallest in decimals.
 fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding::EncodingError> {
     fn place<T: Clone + Default>(
         batches: &[(Vec<usize>, Plaintexts)],
         decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
-    ) -> Result<ArrayD<T>, encoding::EncodingError> {
+    ) -> Result<Vec<T>, encoding::EncodingError> {
         let count = batches.iter().map(|(positions, _)| positions.len()).sum();
         let mut out = vec![T::default(); count];
         for (positions, plaintexts) in batches {
@@ -539,18 +542,16 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding
                 out[*position] = value;
             }
         }
-        Ok(array(&[count], out))
+        Ok(out)
     }
+    let shape = [batches.iter().map(|(positions, _)| positions.len()).sum()];
     if let Ok(integers) = place(batches, Plaintexts::to_i64) {
-        return Ok(Results::Values(Values::Int(integers)));
+        return Ok(Results::Values(Values::Int(array(&shape, integers))));
     }
     if batches.iter().all(|(_, plaintexts)| is_whole(plaintexts.form())) {
-        return Ok(Results::Decimals(place(batches, Plaintexts::to_decimals)?));
+        return Ok(Results::Decimals(array(&shape, place(batches, Plaintexts::to_decimals)?)));
     }
-    match place(batches, Plaintexts::to_f64) {
-        Ok(floats) => Ok(Results::Values(Values::Float(floats))),
-        Err(_) => Ok(Results::Decimals(place(batches, Plaintexts::to_texts)?)),
-    }
+    Ok(from_texts(&shape, place(batches, Plaintexts::to_texts)?))
 }
 
 fn decrypt_file(

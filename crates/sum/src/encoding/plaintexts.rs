@@ -166,16 +166,18 @@ impl Plaintexts {
         self.decode(decimals)
     }
 
-    /// Decodes to text: each number as the nearest float is printed. One over the largest float, and one in a unit of decimals
-    /// that is not what its float is printed as, stands in decimals, exactly.
+    /// Decodes to text: each number as the nearest float is printed. One over the largest float, one that is not 0 and whose float
+    /// is, and one in a unit of decimals that is not what its float is printed as, stands in decimals, exactly.
     ///
     /// # Errors
     /// As [`Plaintexts::to_decimals`].
     pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(|position, negative, magnitude, unit| {
             if unit.1 == 0 {
-                let printed = float(position, negative, magnitude, unit).map(|v| format!("{v:?}"));
-                return printed.or_else(|_| decimals(position, negative, magnitude, unit));
+                return match float(position, negative, magnitude, unit) {
+                    Ok(v) if v != 0.0 || bit_length(magnitude) == 0 => Ok(format!("{v:?}")),
+                    _ => decimals(position, negative, magnitude, unit),
+                };
             }
             let exact = decimals(position, negative, magnitude, unit)?;
             let v: f64 = exact.parse().unwrap_or(f64::INFINITY);

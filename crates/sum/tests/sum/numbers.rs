@@ -13,6 +13,7 @@ use blindcore_sum::keys::{KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::model::Model;
 use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
 use blindcore_sum::packing::Packing;
+use blindcore_sum::phe;
 use blindcore_sum::scheme::Decryptor;
 use proptest::prelude::*;
 
@@ -64,6 +65,46 @@ fn decimals_of_many_digits_come_out_whole() {
     let results = Decrypted { results: mixed, rounded: false };
     assert!(results.note(Path::new("x.npy")).unwrap().contains("nearest floats"));
     assert_eq!(["x.csv", "-"].map(|out| results.note(Path::new(out))), [None, None]);
+}
+
+/// What is not 0 is never shown as 0: below all floats are its digits, as they are above all floats.
+#[test]
+fn results_below_all_floats_come_out_in_digits() {
+    let mut small = floats(&[3.0, 0.0], Encoding::new(0, Bound::new(3)).unwrap());
+    for _ in 0..2 {
+        let weights = Weights::floats(&[1e-200], Encoding::exact(&[1e-200][..]).unwrap()).unwrap();
+        let column = small.clone().reshape(&[2, 1]).unwrap();
+        small = PARTY.evaluator.dot(&column, &weights).unwrap();
+    }
+    let results = decrypted(&small);
+    let Results::Exact { texts, nearest } = &results else { panic!("{results:?}") };
+    // A float takes 1e-200 apart from 16 digits on.
+    let noughts = format!("0.{}", "0".repeat(399));
+    let digits = texts[[0]].strip_prefix(&noughts).unwrap();
+    assert!(digits.starts_with("2999999999999999") || digits.starts_with("3000000000000000"), "{digits}");
+    assert_eq!((texts[[1]].as_str(), nearest.as_slice().unwrap()), ("0.0", &[0.0, 0.0][..]));
+    assert!(csv(&results).starts_with(&noughts));
+    let note = Decrypted { results, rounded: false }.note(Path::new("x.npy"));
+    assert!(note.unwrap().contains("the nearest floats"));
+    // Of python-paillier, beside others.
+    let [one, other] = [3.0, -0.5].map(|value| floats(&[value], Encoding::new(-1, Bound::new(48)).unwrap()));
+    let mut lines = Vec::new();
+    for batch in [&one, &other] {
+        let numbers = batch.numbers(PARTY.evaluator.encryptor()).unwrap();
+        phe::write_ciphertexts(&mut lines, PARTY.evaluator.key(), &numbers, batch.form()).unwrap();
+    }
+    let lines = String::from_utf8(lines).unwrap().replacen("\"e\":-1", "\"e\":-300", 1);
+    let folder = std::env::temp_dir().join(format!("blindcore-small-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("x.jsonl");
+    std::fs::write(&file, lines).unwrap();
+    let decrypted = numbers::decrypt(&file, &PARTY.decryptor, &mut ());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = csv(&decrypted.unwrap().results);
+    // 48 x 16^-300 is 48 x 2^-1200, which is 3.1e-361 or so: 2^-1200 has 1200 decimals, of which 48 takes four.
+    let (first, rest) = text.split_once('\n').unwrap();
+    assert_eq!((first.len(), rest), (1198, "-0.5\n"));
+    assert!(first.starts_with(&format!("0.{}2", "0".repeat(359))) && first.ends_with('5'), "{first}");
 }
 
 /// What text holds as the command reads it, with what is said of it.
