@@ -18,6 +18,9 @@ use crate::writing::{Writing, columns};
 
 /// Bytes in a line, at most: 16 MiB.
 const MAX_LINE_BYTES: usize = 16 << 20;
+/// Bytes of a number, at most: none that this workspace writes has more. The standard library counts an exponent to 65,536 at
+/// least and no further; with so few digits what is over that is beyond all floats either way, or below them.
+const MAX_NUMBER_BYTES: usize = 32 << 10;
 
 pub(crate) fn read(reader: impl BufRead, delimiter: u8, reading: &Reading) -> Result<Content, Error> {
     let mut table = Table::new(reader, delimiter, reading)?;
@@ -108,9 +111,9 @@ impl<'a, R: BufRead> Table<'a, R> {
 
     /// Puts a cell of the line at the end of a run.
     fn push(&self, run: Run, position: usize) -> Result<Run, Error> {
-        let cell = self.line.cell(position);
+        let bytes = self.line.cell(position);
         let refuse = |why: String, remedy| Err(self.flaw(self.line.number, position, why, remedy));
-        let text = || shown(&String::from_utf8_lossy(&cell));
+        let text = || shown(&String::from_utf8_lossy(&bytes));
         if self.line.delimiter == b',' && self.line.is_separated(position, true) {
             let why =
                 format!("{} after a comma looks like the end of a number with a thousands separator", text());
@@ -119,7 +122,7 @@ impl<'a, R: BufRead> Table<'a, R> {
                 "write 1000 for 1,000, or of two numbers the second without zeros before it or in quotes",
             );
         }
-        let cell = match (run, number(&cell)) {
+        let cell = match (run, number(&bytes)) {
             (Run::Int(mut values), Cell::Int(value)) => {
                 values.push(value);
                 return Ok(Run::Int(values));
@@ -152,6 +155,12 @@ impl<'a, R: BufRead> Table<'a, R> {
         };
         match cell {
             Cell::Empty => refuse("it is empty".into(), "give every cell a number"),
+            Cell::Long => {
+                let got = bytes.trim_ascii().len();
+                let why =
+                    format!("it has {got} characters, over the limit of {MAX_NUMBER_BYTES} for a number");
+                refuse(why, "write it with fewer digits, and large and small ones as 1e300 and 1e-300")
+            }
             Cell::Wide => {
                 let why = format!("{} is beyond the integers of 64 bits with sign", text());
                 refuse(why, "keep integers from -2^63 to 2^63 - 1, or write a float as 1e19")
@@ -180,6 +189,8 @@ enum Cell {
     Int(i64),
     Float(f64),
     Empty,
+    /// Longer than numbers are.
+    Long,
     /// An integer over 64 bits.
     Wide,
     /// Decimals over the largest float.
@@ -200,6 +211,9 @@ fn number(cell: &[u8]) -> Cell {
     if text.is_empty() {
         return Cell::Empty;
     }
+    if text.len() > MAX_NUMBER_BYTES && !begins_name(text) {
+        return Cell::Long;
+    }
     if let Ok(value) = text.parse() {
         return Cell::Int(value);
     }
@@ -212,9 +226,13 @@ fn number(cell: &[u8]) -> Cell {
         Ok(_) if digits.starts_with(|c: char| c.is_ascii_alphabetic()) => Cell::Infinite,
         Ok(_) => Cell::Beyond,
         Err(_) if MISSING.iter().any(|missing| text.eq_ignore_ascii_case(missing)) => Cell::Other,
-        Err(_) if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => Cell::Word,
+        Err(_) if begins_name(text) => Cell::Word,
         Err(_) => Cell::Other,
     }
+}
+
+fn begins_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
 /// Lines, one at a time, split into cells.

@@ -220,6 +220,40 @@ fn a_first_line_is_names_where_it_says_so_and_otherwise_data_whose_flaws_are_sai
     assert_eq!(read_with_names(&by_name).unwrap(), (ints(&[1], vec![2]), None));
 }
 
+/// The standard library misreads exponents of 655,360 and more.
+#[test]
+fn a_number_is_read_right_or_refused_as_too_long() {
+    let (one, other) =
+        (format!("0.{}1e655360", "0".repeat(655_359)), format!("1{}e-1000000", "0".repeat(1_000_000)));
+    for (number, length) in [(one, 655_369), (other, 1_000_010), ("1".repeat(32_769), 32_769)] {
+        for (text, place) in [
+            (format!("{number}\n"), "line 1, column 1 of the input: "),
+            (format!("2.5,1.5\n3,{number}\n"), "line 2, column 2 of the input: "),
+        ] {
+            let error = refusal(Format::Csv, text);
+            let why = format!(
+                "{place}it has {length} characters, over the limit of 32768 for a number; write it with fewer"
+            );
+            assert!(error.starts_with(&why), "{error}");
+        }
+    }
+    // Those of the limit are read, also where the exponent is one that isn't counted to its end.
+    let noughts = "0".repeat(32_755);
+    for (text, want) in [
+        (format!("0.{noughts}1e32756\n"), 1.0),
+        (format!("1{noughts}e-32755\n"), 1.0),
+        (format!("1{noughts}e-99999999\n"), 0.0),
+    ] {
+        let values = blindcore_numbers::read(&Source::bytes(Format::Csv, text)).unwrap();
+        assert_eq!(values, Values::Float(ndarray::arr1(&[want]).into_dyn()));
+    }
+    let error = refusal(Format::Csv, format!("0.{noughts}1e999999\n"));
+    assert!(error.contains("is beyond the range of a float"), "{error}");
+    // A name is no number.
+    let text = format!("n{}\n1\n", "a".repeat(40_000));
+    assert!(blindcore_numbers::read(&Source::bytes(Format::Csv, text)).is_ok());
+}
+
 /// `1,000` is one number to who wrote it, and two cells.
 #[test]
 fn a_separator_of_thousands_is_refused() {
