@@ -39,7 +39,7 @@ impl Force {
     }
 }
 
-/// That what is written has a place, and replaces nothing that is read, no secret key and, unless told, nothing at all.
+/// That what is written has a place, and replaces nothing that is read, no secret key, no token and, unless told, nothing at all.
 pub(crate) fn check_output(out: &Path, leave: &Force, inputs: &[&Path]) -> anyhow::Result<()> {
     check_output_of("--out", out, leave, inputs)
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use blindcore_files::secret::TOKEN_PREFIX;
 use blindcore_files::small::read_text;
 use blindcore_files::{Access, Existing, new_file, secret};
 use blindcore_server::Tokens;
@@ -11,8 +12,6 @@ use zeroize::Zeroizing;
 
 use crate::{Outcome, output};
 
-/// What tokens begin with, so that one that strayed into a repository or a log is known for what it is.
-const PREFIX: &str = "blindcore_";
 /// No file with a token is longer.
 const MAX_FILE_BYTES: u64 = 4096;
 
@@ -40,8 +39,8 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
     let mut bytes = Zeroizing::new([0; 32]);
     getrandom::fill(&mut *bytes).context("the operating system gives no random bytes")?;
     let digits = bytes.iter().flat_map(|b| [b >> 4, b & 15]);
-    let mut token = Zeroizing::new(String::with_capacity(PREFIX.len() + 64));
-    token.push_str(PREFIX);
+    let mut token = Zeroizing::new(String::with_capacity(TOKEN_PREFIX.len() + 64));
+    token.push_str(TOKEN_PREFIX);
     token.extend(digits.map(|d| char::from_digit(d.into(), 16).expect("below 16")));
     let line = Tokens::line(&args.name, &token).map_err(|why| anyhow::anyhow!("{:?}: {why}", args.name))?;
     if let Some(out) = &args.out {

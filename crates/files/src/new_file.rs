@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::secret::{is_secret_key, read};
+use crate::secret::{is_secret_key, is_token, read};
 use crate::{left, refusal};
 
 /// Why a file can't be written. Each is one line that names the file.
@@ -46,6 +46,12 @@ pub enum NewFileError {
         /// The file.
         path: PathBuf,
     },
+    /// What is there is a token, and what is written is not.
+    #[error("{} is a token, which would be lost; name another file", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+    },
     /// What is there can't be read, so it may be a secret key.
     #[error("{} can't be read to see whether it is a secret key: {error}; name another file", path.display())]
     Unreadable {
@@ -57,13 +63,17 @@ pub enum NewFileError {
     },
 }
 
-/// Fails where a file is a secret key, or can't be read to see.
+/// Fails where a file is a secret key or a token, or can't be read to see.
 ///
 /// # Errors
 /// It is one, or it can't be read.
 pub fn check_no_secret(path: &Path) -> Result<(), NewFileError> {
     let bytes = read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
-    if is_secret_key(&bytes) { Err(NewFileError::SecretKey { path: path.to_owned() }) } else { Ok(()) }
+    match bytes {
+        bytes if is_secret_key(&bytes) => Err(NewFileError::SecretKey { path: path.to_owned() }),
+        bytes if is_token(&bytes) => Err(NewFileError::Token { path: path.to_owned() }),
+        _ => Ok(()),
+    }
 }
 
 /// Who may read a new file.
@@ -107,11 +117,11 @@ impl Write for Unnamed {
 }
 
 impl NewFile {
-    /// Starts a file for `place`. A link is followed, and a secret key that is there is not replaced; for
+    /// Starts a file for `place`. A link is followed, and a secret key or a token that is there is not replaced; for
     /// [`Access::Owner`] a link is replaced by the file, and a key may be.
     ///
     /// # Errors
-    /// What is there is no ordinary file or a secret key, or the system refuses.
+    /// What is there is no ordinary file, a secret key or a token, or the system refuses.
     pub fn create(place: &Path, access: Access) -> Result<Self, NewFileError> {
         let place = Self::checked(place, access)?;
         Self::open(place, access)
@@ -323,6 +333,24 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, [".other", "a", "b"]);
+    }
+
+    #[test]
+    fn a_token_is_replaced_by_nothing_but_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("ada.token");
+        let token = format!("blindcore_{}", "0123456789abcdef".repeat(4));
+        for text in [format!("{token}\n"), token.clone(), format!("\u{feff}{token}\r\n")] {
+            fs::write(&place, &text).unwrap();
+            let said = write(&place, Access::Private, Existing::Replace, b"numbers").unwrap_err().to_string();
+            assert!(said.contains("ada.token is a token, which would be lost; name another file"), "{said}");
+            assert_eq!(fs::read_to_string(&place).unwrap(), text);
+        }
+        // A server's line of it is none, and no more is what only begins so.
+        for text in [format!("ada {token}\n"), format!("{token}0\n"), format!("{token}\n{token}\n")] {
+            fs::write(&place, text).unwrap();
+            assert!(write(&place, Access::Private, Existing::Replace, b"numbers").is_ok());
+        }
     }
 
     #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Whether a file holds a secret key: nothing that is not one is written over it.
+//! Whether a file holds a secret key or a token: nothing else is written over it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,6 +10,9 @@ use crate::text::BYTE_ORDER_MARK;
 
 /// What a file of a secret key of Paillier starts with.
 pub const SUM_SECRET_KEY: &[u8; 8] = b"bcsumsec";
+
+/// What tokens begin with, so that one that strayed into a repository or a log is known for what it is.
+pub const TOKEN_PREFIX: &str = "blindcore_";
 
 /// Bytes of a key file, at most.
 pub const MAX_KEY_BYTES: u64 = 1 << 16;
@@ -44,6 +47,14 @@ pub fn is_secret_key(bytes: &[u8]) -> bool {
     let is_object = || json_document(bytes).trim_ascii_start().starts_with(b"{");
     let is_phe = || is_object() && has(b"\"DAJ\"") && has(b"\"decrypt\"");
     bytes.len() as u64 <= MAX_KEY_BYTES && (bytes.starts_with(SUM_SECRET_KEY) || is_phe())
+}
+
+/// Whether bytes are those of a token's file: its prefix and 64 hexadecimal digits, alone.
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii();
+    let digits = text.strip_prefix(TOKEN_PREFIX.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 64 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// The one warning of a file that holds a secret, such as `secret key`, and that others than its owner may read or write,
