@@ -60,8 +60,9 @@ impl Model {
                 ));
             };
             let outputs = model.outputs();
+            let whole = value.parse::<i64>().is_ok();
             let content = match value.parse::<f64>() {
-                Ok(number) if number.abs() < 2f64.powi(63) => {
+                Ok(number) if whole || number.abs() < 2f64.powi(63) => {
                     // As a file of it for each output: so its digits count as theirs do.
                     let source = Source::bytes(Format::Csv, format!("{value}\n").repeat(outputs));
                     read(&to_decimals(source, precision), say)?.called(format!("--bias {text}"))

@@ -225,6 +225,35 @@ fn ties_go_to_even_by_what_is_written() {
     assert_eq!(models.unwrap()[0].bias.as_ref().unwrap().values(), [-30, -30]);
 }
 
+/// A bias on the command line may be as long as one in a file.
+#[test]
+fn a_bias_is_any_number_of_63_bits() {
+    let folder = std::env::temp_dir().join(format!("blindcore-long-bias-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("w.csv"), "1,2\n").unwrap();
+    let model = [format!("a={}", folder.join("w.csv").display())];
+    let bias = |text: &str| {
+        let models = Model::read_all(&model, &[format!("a={text}")], None, &mut |_| ());
+        models.map(|models| models[0].bias.as_ref().unwrap().values().to_vec()).map_err(|e| e.to_string())
+    };
+    let got = [
+        "9223372036854775806",
+        "9223372036854775807",
+        "-9223372036854775807",
+        "1.5",
+        "9223372036854775808",
+        "1e19",
+    ]
+    .map(bias);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let [one, most, least, float, over, far] = got;
+    assert_eq!([one, most, least], [i64::MAX - 1, i64::MAX, -i64::MAX].map(|value| Ok(vec![value])));
+    assert_eq!(float, Ok(vec![15]));
+    for refused in [over, far] {
+        assert!(refused.unwrap_err().contains("is not a number of up to 63 bits; a bias has no more"));
+    }
+}
+
 /// The line, the column, the number as it was written, and the option that helps.
 #[test]
 fn numbers_over_what_was_declared_are_named_with_the_option_that_helps() {
