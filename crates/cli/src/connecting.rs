@@ -36,10 +36,12 @@ pub(crate) struct ServerArgs {
 }
 
 impl ServerArgs {
-    /// The server, as flags say or, where they don't, as settings do.
-    pub(crate) fn url(&self, config: &Config) -> anyhow::Result<String> {
+    /// The server, as flags say or, where they don't, as settings do; one such as is asked for listens at that port.
+    pub(crate) fn url(&self, config: &Config, port: u16) -> anyhow::Result<String> {
         let named = self.server.clone().or_else(|| config.server.clone());
-        named.context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
+        named.with_context(|| {
+            format!("no server is named; say --server http://127.0.0.1:{port} or set BLINDCORE_SERVER")
+        })
     }
 
     /// How it is asked.

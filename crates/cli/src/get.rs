@@ -24,7 +24,7 @@ use crate::{Outcome, args};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
-    let url = args.server.url(config)?;
+    let url = args.server.url(config, 7700)?;
     wire::check_table_name(&args.table)
         .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
     let forms = [
@@ -174,7 +174,7 @@ fn traffic(bytes: Traffic, started: Instant) {
 }
 
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
-    let url = args.server.url(config)?;
+    let url = args.server.url(config, 7700)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let options = args.server.options(config)?;
     let tables = runtime.block_on(async { Client::connect_with(&url, options).await?.tables().await })?;

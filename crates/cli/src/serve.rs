@@ -25,7 +25,7 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
 
 fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
     let listen = config.listen(args.listen.as_deref())?.unwrap_or(DEFAULT_LISTEN);
-    let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
+    let mut settings = ServerConfig { listen: address(listen, 7700)?, ..ServerConfig::default() };
     let files = front(&mut settings, &args.front, config)?;
     settings.queries_per_minute = args.queries_per_minute.or(settings.queries_per_minute);
     keys(&mut settings.keys, args, config)?;

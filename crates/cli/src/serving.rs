@@ -51,8 +51,8 @@ pub(crate) fn front(
     Ok(AccessFiles::new(cert, key, file(&args.tokens, &config.tokens))?)
 }
 
-pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
-    let remedy = "give an address and a port, such as 127.0.0.1:7700";
+pub(crate) fn address(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let remedy = format!("give an address and a port, such as 127.0.0.1:{port}");
     text.to_socket_addrs()
         .map_err(|e| anyhow::anyhow!("--listen {text:?} is not an address: {e}; {remedy}"))?
         .next()

@@ -63,7 +63,7 @@ pub(crate) struct Serve {
 }
 
 pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
-    let listen = address(&args.listen)?;
+    let listen = address(&args.listen, 7710)?;
     let mebibytes = args.request_mib.or(config.limits.request_mib).unwrap_or(64);
     anyhow::ensure!((1..=4096).contains(&mebibytes), "--request-mib is {mebibytes}, outside 1 to 4096");
     anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
@@ -131,7 +131,7 @@ pub(crate) struct Score {
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
-    let (url, mut options) = (args.server.url(config)?, args.server.options(config)?);
+    let (url, mut options) = (args.server.url(config, 7710)?, args.server.options(config)?);
     if args.server.timeout.or(config.timeout).is_none() {
         options.request_timeout = Duration::from_secs(300);
     }

@@ -547,6 +547,17 @@ fn files_that_run_out_keep_nobody_out() {
     drop(many);
 }
 
+/// Where nothing or nonsense is named, the example is this service's port and not that of lookups.
+#[test]
+fn examples_name_the_port_of_scores() {
+    let dir = folder();
+    let asked =
+        run(dir.path(), &["sum", "score", TEST, "--model", "line", "--key", "a.key", "--in", "rows.csv"]);
+    refused(&asked, &["no server is named; say --server http://127.0.0.1:7710"]);
+    let serve = ["sum", "serve", TEST, "--model", "line=line.csv", "--listen", "127.0.0.1"];
+    refused(&run(dir.path(), &serve), &["--listen \"127.0.0.1\"", "such as 127.0.0.1:7710"]);
+}
+
 /// Those of the settings file are this server's, too; a flag is before them.
 #[test]
 fn limits_of_the_settings_hold_for_scores() {
