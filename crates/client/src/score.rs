@@ -9,6 +9,7 @@ use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Weights;
 use blindcore_sum::file::{self, Header};
 use blindcore_sum::scheme::Encryptor;
+use blindcore_wire::score::MAX_OUTPUTS;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, HOST};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -20,8 +21,6 @@ use crate::Options;
 use crate::connection::{parse, without_user};
 use crate::connector::{Connector, SPEAKS_TLS, unreachable};
 
-/// Scores of a row, at most: what a server may make a client hold and decrypt.
-const MAX_OUTPUTS: usize = 4096;
 /// The most bytes in an answer, however many rows were sent.
 const MAX_BYTES: usize = 1 << 30;
 /// The most bytes in a refusal.
@@ -120,8 +119,8 @@ pub enum ScoreError {
     },
     /// The answer is longer than the scores of any model that is taken.
     #[error(
-        "the server's answer is over the {limit} bytes that {MAX_OUTPUTS} scores for each of {rows} rows take; send fewer rows, \
-         or ask for a model of fewer outputs"
+        "the server's answer is over the {limit} bytes that {MAX_OUTPUTS} scores for each of {rows} rows take; {}ask for a model \
+         of fewer outputs", if *limit < MAX_BYTES { "" } else { "send fewer rows, or " }
     )]
     Long {
         /// The limit in bytes.
@@ -304,5 +303,21 @@ fn escape(byte: u8) -> String {
         char::from(byte).to_string()
     } else {
         format!("%{byte:02X}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where each row has its bound, fewer of them don't help.
+    #[test]
+    fn fewer_rows_are_asked_for_where_they_help() {
+        let said = |limit| ScoreError::Long { limit, rows: 3 }.to_string();
+        for (limit, help) in [(1000, false), (MAX_BYTES, true)] {
+            let said = said(limit);
+            assert!(said.ends_with("ask for a model of fewer outputs"), "{said}");
+            assert_eq!(said.contains("; send fewer rows, or ask"), help, "{said}");
+        }
     }
 }

@@ -36,6 +36,7 @@ use blindcore_sum::file;
 use blindcore_sum::keys::{KeyId, Mode, PublicKey};
 pub use blindcore_sum::model::Model;
 use blindcore_wire::Reason;
+use blindcore_wire::score::MAX_OUTPUTS;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -179,6 +180,13 @@ impl SumServer {
             if model.terms() == 0 || model.outputs() == 0 || model.weights.shape().len() > 2 {
                 return setting(&format!(
                     "model {:?} is neither a vector nor a matrix of weights",
+            if model.outputs() > MAX_OUTPUTS {
+                return setting(&format!(
+                    "model {:?} has {} outputs, over the limit of {MAX_OUTPUTS} that clients take; serve it as several models",
+                    model.name,
+                    model.outputs()
+                ));
+            }
                     model.name
                 ));
             }

@@ -4,6 +4,8 @@
 //!   u32, little-endian: bytes of the key │ the key │ a file of ciphertexts, to the end
 //! ```
 
+/// Scores of a row, at most: what a server may make a client hold and decrypt.
+pub const MAX_OUTPUTS: usize = 4096;
 /// The most bytes of a public key.
 pub const MAX_KEY_BYTES: usize = 1 << 14;
 

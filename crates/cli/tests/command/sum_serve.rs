@@ -558,6 +558,16 @@ fn examples_name_the_port_of_scores() {
     refused(&run(dir.path(), &serve), &["--listen \"127.0.0.1\"", "such as 127.0.0.1:7710"]);
 }
 
+/// No client takes so many scores.
+#[test]
+fn a_model_of_more_outputs_than_clients_take_is_refused_at_the_start() {
+    let dir = folder();
+    std::fs::write(dir.path().join("tall.csv"), "1,0\n".repeat(4097)).unwrap();
+    let serve = ["sum", "serve", TEST, "--listen", "127.0.0.1:0", "--model", "tall=tall.csv"];
+    let words = ["model \"tall\" has 4097 outputs, over the limit of 4096", "several models"];
+    refused(&run(dir.path(), &serve), &words);
+}
+
 /// Those of the settings file are this server's, too; a flag is before them.
 #[test]
 fn limits_of_the_settings_hold_for_scores() {
