@@ -29,7 +29,7 @@ pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Device>
     let threads = args.threads.or(config.threads).unwrap_or_else(|| OpenOptions::default().threads);
     anyhow::ensure!(
         (1..=1024).contains(&threads),
-        "--threads is {threads}, outside 1 to 1024; say how many cores to use"
+        "threads (--threads) is {threads}, outside 1 to 1024; say how many cores to use"
     );
     let device = registry().open(name, &OpenOptions { threads })?;
     // What computes beside the device, samplers for example, keeps to what its name allows.

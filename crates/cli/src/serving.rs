@@ -108,7 +108,9 @@ pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
 pub(crate) fn mib(what: &str, n: Option<usize>) -> anyhow::Result<Option<usize>> {
     let Some(n) = n else { return Ok(None) };
     let bytes = n.checked_mul(1 << 20);
-    Ok(Some(bytes.with_context(|| format!("{what} is {n}, over what this machine has"))?))
+    Ok(Some(bytes.with_context(|| {
+        format!("{what} is {n}, and so many MiB are over what this machine counts; say fewer")
+    })?))
 }
 
 /// What clients may take: flags over settings over defaults. The server checks the ranges.
@@ -129,7 +131,8 @@ fn limit(settings: &mut ServerConfig, args: &FrontArgs, limits: &Limits) -> anyh
     set(&mut settings.waiting_per_client, [None, limits.waiting_per_client]);
     set(&mut settings.queries_per_request, [None, limits.queries_per_request]);
     settings.queries_per_minute = limits.queries_per_minute;
-    settings.hint_bytes_per_minute = limits.hint_mib_per_minute.map(|n| n.saturating_mul(1 << 20));
+    settings.hint_bytes_per_minute =
+        mib("hint_mib_per_minute", limits.hint_mib_per_minute)?.map(|bytes| bytes as u64);
     set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
     settings.memory_per_client = mib("memory_mib_per_client", limits.memory_mib_per_client)?;
     set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);

@@ -153,11 +153,8 @@ impl SumServer {
         if config.jobs == 0 || config.keys == 0 {
             return setting("jobs and keys must be at least 1");
         }
-        let most = Semaphore::MAX_PERMITS;
-        if config.jobs > most || config.server.connections > most {
-            return setting(&format!("jobs and connections must be at most {most}"));
-        }
         config.server.check()?;
+        check("jobs", config.jobs as u64, 1, Semaphore::MAX_PERMITS as u64, "compute fewer at once")?;
         for (what, got) in [
             ("waiting_queries", config.server.waiting_queries),
             ("waiting_per_client", config.server.waiting_per_client),
@@ -180,14 +177,14 @@ impl SumServer {
             if model.terms() == 0 || model.outputs() == 0 || model.weights.shape().len() > 2 {
                 return setting(&format!(
                     "model {:?} is neither a vector nor a matrix of weights",
+                    model.name
+                ));
+            }
             if model.outputs() > MAX_OUTPUTS {
                 return setting(&format!(
                     "model {:?} has {} outputs, over the limit of {MAX_OUTPUTS} that clients take; serve it as several models",
                     model.name,
                     model.outputs()
-                ));
-            }
-                    model.name
                 ));
             }
         }

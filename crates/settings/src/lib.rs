@@ -95,7 +95,7 @@ pub struct Limits {
     /// Queries of one client in a minute.
     pub queries_per_minute: Option<u64>,
     /// Mebibytes of hints for one client in a minute.
-    pub hint_mib_per_minute: Option<u64>,
+    pub hint_mib_per_minute: Option<usize>,
     /// Mebibytes of a request.
     pub request_mib: Option<usize>,
     /// Mebibytes of all requests and answers.

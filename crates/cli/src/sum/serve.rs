@@ -64,8 +64,8 @@ pub(crate) struct Serve {
 
 pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     let listen = address(&args.listen, 7710)?;
-    let mebibytes = args.request_mib.or(config.limits.request_mib).unwrap_or(64);
-    anyhow::ensure!((1..=4096).contains(&mebibytes), "--request-mib is {mebibytes}, outside 1 to 4096");
+    let asked = args.request_mib.or(config.limits.request_mib).unwrap_or(64);
+    anyhow::ensure!((1..=4096).contains(&asked), "request_mib (--request-mib) is {asked}, outside 1 to 4096");
     anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
     anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
     let models = Model::read_all(&args.models, &args.biases, args.precision, &mut say)?;
@@ -77,7 +77,7 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     };
     let server = &mut settings.server;
     let files = front(server, &args.front, config)?;
-    (server.listen, server.request_bytes) = (listen, mebibytes << 20);
+    (server.listen, server.request_bytes) = (listen, asked << 20);
     // A body, its residues and its answer are four times a request; one client's are a quarter of all.
     let memory = mib("request_memory_mib", config.limits.request_memory_mib)?;
     server.memory_bytes = memory.unwrap_or(16 * server.request_bytes);

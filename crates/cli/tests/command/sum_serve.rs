@@ -578,7 +578,10 @@ fn limits_of_the_settings_hold_for_scores() {
         ["sum", "serve", TEST, "--config", "l.toml", "--listen", "127.0.0.1:0", "--model", "line=line.csv"];
     for (text, words) in [
         ("request_seconds = 0", &["request_seconds is 0, outside 1 to"][..]),
-        ("request_mib = 0", &["--request-mib is 0, outside 1 to 4096"]),
+        ("request_mib = 0", &["request_mib (--request-mib) is 0, outside 1 to 4096"]),
+        ("connections = 9223372036854775807", &["connections is 9223372036854775807, outside 1 to 1048576"]),
+        ("hint_mib_per_minute = 9223372036854775807", &["hint_mib_per_minute is 9223372036854775807, and"]),
+        ("hint_mib_per_minute = 1073741825", &["hint_mib_per_minute is 1073741825, outside 1 to 1073741824"]),
         ("request_memory_mib = 255", &["67108864 B (request_mib)", "request_memory_mib", "more memory"]),
         ("waiting_queries = 0", &["waiting_queries is 0"]),
         ("waiting_per_client = 0", &["waiting_per_client is 0"]),
@@ -586,6 +589,8 @@ fn limits_of_the_settings_hold_for_scores() {
         limits(text);
         refused(&run(dir, &start), words);
     }
+    std::fs::write(dir.join("l.toml"), "threads = 0\n").unwrap();
+    refused(&run(dir, &start), &["threads (--threads) is 0, outside 1 to 1024"]);
     limits("request_mib = 1\nrequest_memory_mib = 16");
     let long = |more: &[&str]| {
         let server = Serving::start_as(dir, &[&start[..], more].concat());
