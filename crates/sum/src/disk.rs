@@ -47,6 +47,14 @@ pub enum DiskError {
         /// Whether it holds JSON.
         json: bool,
     },
+    /// A public key where a secret one is asked for.
+    #[error(
+        "{} is a public key where a secret key is asked for; name the one that `blindcore sum keygen` made", path.display()
+    )]
+    Public {
+        /// The file.
+        path: PathBuf,
+    },
     /// No key, or an unsound one.
     #[error("{}: {error}", path.display())]
     Key {
@@ -106,6 +114,15 @@ fn file_of(path: &Path) -> impl Fn(file::FileError) -> DiskError + '_ {
     |error| DiskError::Ciphertexts { path: path.to_owned(), error }
 }
 
+/// The system's errors where ciphertexts are written are those of a new file, with what to do about them.
+fn unwritten(error: DiskError) -> DiskError {
+    match error {
+        DiskError::Ciphertexts { path, error: file::FileError::Io(error) }
+        | DiskError::Phe { path, error: phe::PheError::Io(error) } => NewFileError::Io { path, error }.into(),
+        other => other,
+    }
+}
+
 fn key_of(path: &Path) -> impl Fn(keys::KeyError) -> DiskError + '_ {
     |error| DiskError::Key { path: path.to_owned(), error }
 }
@@ -123,11 +140,12 @@ fn key_bytes(path: &Path) -> Result<zeroize::Zeroizing<Vec<u8>>, DiskError> {
 }
 
 fn parse_secret(path: &Path, bytes: &[u8]) -> Result<SecretKey, DiskError> {
-    if ends_in(path, "json") {
-        phe::secret_key(bytes).map_err(phe_of(path))
+    let (key, public) = if ends_in(path, "json") {
+        (phe::secret_key(bytes).map_err(phe_of(path)), phe::public_key(bytes).is_ok())
     } else {
-        SecretKey::from_bytes(bytes).map_err(key_of(path))
-    }
+        (SecretKey::from_bytes(bytes).map_err(key_of(path)), PublicKey::from_bytes(bytes).is_ok())
+    };
+    key.map_err(|error| if public { DiskError::Public { path: path.to_owned() } } else { error })
 }
 
 /// Reads a secret key.
@@ -260,10 +278,11 @@ pub fn write(
     if ends_in(path, "jsonl") {
         let encoding = |error| DiskError::Encoding { path: path.to_owned(), error };
         let numbers = ciphertexts.numbers(evaluator.encryptor()).map_err(encoding)?;
-        phe::write_ciphertexts(&mut out, evaluator.key(), &numbers, ciphertexts.form())
-            .map_err(phe_of(path))?;
+        let written = phe::write_ciphertexts(&mut out, evaluator.key(), &numbers, ciphertexts.form());
+        written.map_err(phe_of(path)).map_err(unwritten)?;
     } else {
-        out = file::write(out, ciphertexts, evaluator.encryptor()).map_err(file_of(path))?;
+        out =
+            file::write(out, ciphertexts, evaluator.encryptor()).map_err(file_of(path)).map_err(unwritten)?;
     }
     Ok(out.finish(existing)?)
 }
@@ -292,4 +311,21 @@ pub fn inspect(path: &Path) -> Result<Contents, DiskError> {
         return Ok(if secret { Contents::SecretKey(key) } else { Contents::PublicKey(key) });
     }
     Ok(Contents::Ciphertexts(open(path)?.header().clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_to_write_is_said_with_a_remedy() {
+        let (path, full) = (Path::new("x"), || io::Error::from(io::ErrorKind::StorageFull));
+        for error in [file_of(path)(full().into()), phe_of(path)(full().into())] {
+            let said = unwritten(error).to_string();
+            assert!(
+                said.starts_with("x can't be written: ") && said.contains("; free space there"),
+                "{said}"
+            );
+        }
+    }
 }

@@ -214,6 +214,20 @@ impl Declared {
     }
 }
 
+/// A precision or a magnitude that was written; whether it is above zero and finite is said by [`Encoding`]. One that is, and
+/// no float is near it, is refused.
+///
+/// # Errors
+/// Says in words what is wrong.
+pub fn parameter(text: &str) -> Result<f64, &'static str> {
+    let value = text.parse().map_err(|_| "not a number; say one over 0, such as 0.01 or 1e6")?;
+    let beyond = value == 0.0 || f64::is_infinite(value);
+    if beyond && text.contains(|c| matches!(c, '1'..='9')) {
+        return Err("not within 4.9e-324 to 1.8e308; say one such as 0.01 or 1e6");
+    }
+    Ok(value)
+}
+
 /// Numbers as mantissas of an encoding, those of a part in their order, half to even: decimals as they were written, floats as
 /// the binary numbers that they are.
 fn mantissas<'a>(

@@ -7,10 +7,11 @@ use blindcore_accel::Operation;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::disk;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
+use blindcore_sum::numbers::{parameter, read_weights};
 use serde_json::json;
 
 use super::files::{TestKeys, numbers_path, public_key};
-use super::numbers::{Stages, describe, number, say};
+use super::numbers::{Stages, describe, say};
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::outputs::{Force, check_output};
@@ -99,7 +100,7 @@ fn evaluate(
 
 /// Weights from a file, for results that go to `out`.
 fn weights(spec: &str, precision: Option<f64>, out: &Path) -> anyhow::Result<Weights> {
-    Ok(blindcore_sum::numbers::read_weights(spec, precision, disk::ends_in(out, "jsonl"), &mut say)?)
+    Ok(read_weights(spec, precision, disk::ends_in(out, "jsonl"), &mut say)?)
 }
 
 #[derive(clap::Args)]
@@ -142,7 +143,7 @@ pub(crate) struct Dot {
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     weights: String,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X", value_parser = number)]
+    #[arg(long, value_name = "X", value_parser = parameter)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,
@@ -180,7 +181,7 @@ pub(crate) struct Conv {
     #[arg(long, value_name = "N", default_value_t = 0)]
     padding: usize,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X", value_parser = number)]
+    #[arg(long, value_name = "X", value_parser = parameter)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,

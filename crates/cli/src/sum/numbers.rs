@@ -53,11 +53,6 @@ pub(crate) fn describe(form: &Form) -> Value {
     })
 }
 
-/// A precision or magnitude; whether it is one of numbers is said with them.
-pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
-    text.parse().map_err(|_| "not a number; say one over 0, such as 0.01 or 1e6")
-}
-
 /// What numbers are declared to keep to: public, so not taken from them.
 #[derive(clap::Args)]
 pub(crate) struct Range {
@@ -65,10 +60,10 @@ pub(crate) struct Range {
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
     /// Floats are rounded to the next power of 10 below this (of 16 for .jsonl): 0.01 keeps cents [default: 1e-9]
-    #[arg(long, value_name = "X", value_parser = number)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
     precision: Option<f64>,
     /// Floats are at most this large [default: 1e9]
-    #[arg(long, value_name = "X", value_parser = number)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
     magnitude: Option<f64>,
     /// The first line of CSV or TSV holds the names of its columns, whatever stands there
     #[arg(long)]

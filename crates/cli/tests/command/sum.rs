@@ -261,6 +261,7 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
     ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "marked.json"]);
     let marked = [b"\xef\xbb\xbf", &std::fs::read(dir.join("marked.json")).unwrap()[..]].concat();
     std::fs::write(dir.join("marked.json"), &marked).unwrap();
+    ok(dir, &["sum", "public", TEST, "--key", "marked.json", "--out", "pub.json"]);
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "w.ct", "--bits", "8"]);
     std::fs::write(dir.join("w4.csv"), "1\n2\n3\n4\n").unwrap();
     std::fs::write(dir.join("huge.csv"), "9223372036854775807\n1\n1\n").unwrap();
@@ -284,7 +285,14 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
         (vec!["keygen", "--bits", "1000", TEST, "--out", "n.key"], "1000"),
         (vec!["keygen", "--out", "k.key"], "--force"),
         (vec!["public", "--key", "k.key", "--out", "n.pub"], "--insecure-test-key"),
-        (vec!["public", TEST, "--key", "k.pub", "--out", "n.pub"], "secret key"),
+        (
+            vec!["public", TEST, "--key", "k.pub", "--out", "n.pub"],
+            "k.pub is a public key where a secret key",
+        ),
+        (
+            vec!["decrypt", TEST, "--key", "pub.json", "--in", "w.ct"],
+            "pub.json is a public key where a secret key",
+        ),
         (vec!["public", TEST, "--key", "k.key", "--out", "k.key", "--force"], "same command"),
         (vec!["public", TEST, "--key", "k.key", "--out", "other.key", "--force"], "is a secret key"),
         (vec!["public", TEST, "--key", "marked.json", "--out", "marked.json", "--force"], "same command"),
@@ -598,6 +606,14 @@ fn numbers_are_exact_or_said_not_to_be() {
     let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
     let bytes =
         [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &7i64.to_le_bytes()];
+    // What no float is near is quoted, and not said as the 0 or the infinity that it is read as.
+    for option in ["--precision", "--magnitude"] {
+        for text in ["1e-400", "1e400"] {
+            let args =
+                ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", option, text];
+            refused(&run(dir, &args), &[option, &format!("'{text}'"), "not within 4.9e-324 to 1.8e308"]);
+        }
+    }
     std::fs::write(dir.join("s.npy"), bytes.concat()).unwrap();
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "s.npy", "--out", "s.ct"]);
     assert_eq!(values(dir, "s.ct"), json!([7]));
