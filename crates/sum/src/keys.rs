@@ -22,7 +22,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 pub enum KeyError {
     /// A size that keys don't come in.
     #[error(
-        "keys of {got} bits are not made; use 2048, 3072 or 4096 (512, 1024 and 1536 are for tests alone)"
+        "keys of {got} bits are not made; use 2048, 3072 or 4096, or for tests alone 512, 1024 or 1536 with --insecure-test-key"
     )]
     Size {
         /// What was asked for.

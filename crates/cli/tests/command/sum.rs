@@ -283,6 +283,10 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
     for (args, words) in [
         (vec!["keygen", "--bits", "512", "--out", "n.key"], "--insecure-test-key"),
         (vec!["keygen", "--bits", "1000", TEST, "--out", "n.key"], "1000"),
+        (
+            vec!["keygen", "--bits", "8192", "--out", "n.key"],
+            "blindcore: keys of 8192 bits are not made; use 2048,",
+        ),
         (vec!["keygen", "--out", "k.key"], "--force"),
         (vec!["public", "--key", "k.key", "--out", "n.pub"], "--insecure-test-key"),
         (
@@ -602,10 +606,6 @@ fn numbers_are_exact_or_said_not_to_be() {
             );
         }
     }
-    // A single number without an axis.
-    let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
-    let bytes =
-        [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &7i64.to_le_bytes()];
     // What no float is near is quoted, and not said as the 0 or the infinity that it is read as.
     for option in ["--precision", "--magnitude"] {
         for text in ["1e-400", "1e400"] {
@@ -614,6 +614,10 @@ fn numbers_are_exact_or_said_not_to_be() {
             refused(&run(dir, &args), &[option, &format!("'{text}'"), "not within 4.9e-324 to 1.8e308"]);
         }
     }
+    // A single number without an axis.
+    let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
+    let bytes =
+        [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &7i64.to_le_bytes()];
     std::fs::write(dir.join("s.npy"), bytes.concat()).unwrap();
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "s.npy", "--out", "s.ct"]);
     assert_eq!(values(dir, "s.ct"), json!([7]));

@@ -57,7 +57,11 @@ fn cents_stay_cents() {
     // Where decimals don't do is said by the command, too.
     let far = ["--in", "tiny.csv", "--out", "far.ct", "--magnitude", "1e15"];
     let far = ok(dir, &[&["sum", "encrypt", TEST, "--key", "k.pub"], &far[..]].concat());
-    assert!(stderr(&far).contains("are floats rounded to 16^-8 (about 2e-10); a coarser --precision"), "{}", stderr(&far));
+    assert!(
+        stderr(&far).contains("are floats rounded to 16^-8 (about 2e-10); a coarser --precision"),
+        "{}",
+        stderr(&far)
+    );
     // python-paillier has no decimals.
     let foreign = [
         "sum",
