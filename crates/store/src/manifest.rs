@@ -18,8 +18,8 @@ pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
 /// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`,
-/// 4 no `batches`, 5 no `state_layout`, and 6 not which source is followed.
-const VERSION: u32 = 7;
+/// 4 no `batches`, 5 no `state_layout`, 6 not which source is followed, and 7 not which columns following left out.
+const VERSION: u32 = 8;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -143,6 +143,9 @@ pub struct Follow {
     /// A short digest of the source's name. Earlier builds left it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// Columns that were not taken of all rows up to there: they were passed over, or the source lacked them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
 }
 
 impl Follow {
@@ -239,7 +242,8 @@ impl Manifest {
             || self.records.proofs.is_some()
             || self.signed.is_some();
         match self.parts().any(|(_, part)| part.sums.is_some()) {
-            _ if self.follow.as_ref().is_some_and(|follow| follow.source.is_some()) => VERSION,
+            _ if self.follow.as_ref().is_some_and(|follow| !follow.without.is_empty()) => VERSION,
+            _ if self.follow.as_ref().is_some_and(|follow| follow.source.is_some()) => 7,
             _ if self.parts().any(|(_, part)| part.state_layout.is_some()) => 6,
             _ if self.batches.is_some() => 5,
             _ if self.key_type.is_some() || self.kinds.is_some() => 4,

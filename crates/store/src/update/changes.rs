@@ -11,9 +11,10 @@ use super::entry::{Entry, Log, UNKNOWN, Word};
 use super::shape::{Shape, fits};
 use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
 use crate::kinds::Kinds;
+use crate::manifest::Follow;
 use crate::source::{Followed, Position, Reached, now};
 use crate::stages::{self, READING};
-use crate::{ExternalSort, Order, Source, StoreError, Stored};
+use crate::{ExternalSort, Order, Source, SourceSpec, StoreError, Stored};
 
 /// Rows between two words of how far it is.
 const ROWS_A_WORD: u64 = 1024;
@@ -37,6 +38,8 @@ pub(super) struct Changes<'a> {
     by_value: ExternalSort,
     /// Columns that are passed over.
     pub(super) others: Vec<String>,
+    /// Columns of the table and of an update that are not taken: they are passed over, or the source lacks one of the table's.
+    pub(super) without: Vec<String>,
     /// What should be said of where it begins.
     pub(super) note: Option<String>,
 }
@@ -55,21 +58,6 @@ impl<'a> Changes<'a> {
         work: &Path,
     ) -> Result<Self, StoreError> {
         let manifest = stored.manifest();
-        let mut before = None;
-        let Followed { spec, of_texts, note } = match &options.follow {
-            None => Followed { spec: options.changes.clone(), of_texts: None, note: None },
-            Some(column) => {
-                let place = manifest.follow.as_ref().filter(|f| f.column == *column);
-                let other = place.is_some_and(|place| place.is_of_another(&options.changes));
-                before = place.filter(|_| !other).map(|place| place.last.clone());
-                let followed = options.changes.since(column, before.as_ref(), options.overlap)?;
-                let another = other.then(|| {
-                    let said = "is another source than the one that was followed before, so all of its rows were read";
-                    format!("{} {said}", options.changes)
-                });
-                Followed { note: another.or(followed.note), ..followed }
-            }
-        };
         let origin = options.changes.to_string();
         let ignored = |name: &str| options.ignore.iter().any(|i| i == name);
         if let Some(key) = manifest.key.as_deref().filter(|key| ignored(key)) {
@@ -84,11 +72,22 @@ impl<'a> Changes<'a> {
         let special: Vec<&str> =
             [CHANGE_COLUMN].into_iter().chain(row).filter(|s| !own.iter().any(|c| c == s)).collect();
         let all = own.iter().map(String::as_str).chain(special.iter().copied());
-        let known: Vec<String> = all.filter(|name| !ignored(name)).map(str::to_owned).collect();
-        let mut source = spec.open_changes(&known, &options.ignore)?;
-        let followed = source.columns().iter().position(|c| options.follow.as_ref() == Some(c));
-        if let Some(spec) = of_texts.filter(|_| followed.is_some_and(|i| source.is_texts(i))) {
-            source = spec.open_changes(&known, &options.ignore)?;
+        let known: Vec<String> = all.clone().filter(|name| !ignored(name)).map(str::to_owned).collect();
+        let place = manifest.follow.as_ref().filter(|f| options.follow.as_ref() == Some(&f.column));
+        let mut before = place.filter(|place| !place.is_of_another(&options.changes));
+        let (mut source, mut note) = open_behind(before, options, &known)?;
+        let mut again = |why: String| note = Some(format!("{origin} {why}, so all of its rows were read"));
+        if place.is_some() && before.is_none() {
+            again("is another source than the one that was followed before".into());
+        }
+        // Rows that the place lies behind may hold something else in columns that were not taken of them.
+        let taken = |name: &&String| known.contains(name) && source.columns().contains(name);
+        let new: Vec<&String> = before.iter().flat_map(|place| &place.without).filter(taken).collect();
+        if let [first, others @ ..] = &new[..] {
+            let others: String = others.iter().map(|name| format!(", {name:?}")).collect();
+            again(format!("was followed without {first:?}{others} before"));
+            before = None;
+            source = open_behind(before, options, &known)?.0;
         }
         let columns = source.columns();
         let stands = |name: &str| columns.iter().position(|c| c == name);
@@ -99,6 +98,8 @@ impl<'a> Changes<'a> {
         // What is passed over is as if the source lacked it.
         let find = |name: &str| stands(name).filter(|_| !ignored(name));
         let values = manifest.values.iter().map(|name| find(name)).collect();
+        let left = |name: &&str| find(name).is_none() && (stands(name).is_some() || !special.contains(name));
+        let without = all.clone().filter(left).map(str::to_owned).collect();
         let find_special = |name: &str| special.contains(&name).then(|| find(name)).flatten();
         let (change, row) = (find_special(CHANGE_COLUMN), find_special(ROW_COLUMN));
         if follow.is_some() && key.is_none() && row.is_none() {
@@ -137,10 +138,11 @@ impl<'a> Changes<'a> {
             change,
             row,
             follow,
-            before,
+            before: before.map(|place| place.last.clone()),
             sorted,
             by_value,
             others,
+            without,
             note,
         })
     }
@@ -308,6 +310,24 @@ impl<'a> Changes<'a> {
             .for_each(|v| codec::encode_record(std::slice::from_ref(&*v), &mut record));
         fits(record).map(Word::Set)
     }
+}
+
+/// Opens CHANGES; of a source that is followed, what comes behind `place`. And what should be said of where that begins.
+fn open_behind(
+    place: Option<&Follow>,
+    options: &UpdateOptions,
+    known: &[String],
+) -> Result<(Box<dyn Source>, Option<String>), StoreError> {
+    let open = |spec: &SourceSpec| spec.open_changes(known, &options.ignore);
+    let Some(column) = &options.follow else { return Ok((open(&options.changes)?, None)) };
+    let last = place.map(|place| &place.last);
+    let Followed { spec, of_texts, note } = options.changes.since(column, last, options.overlap)?;
+    let mut source = open(&spec)?;
+    let followed = source.columns().iter().position(|c| c == column);
+    if let Some(spec) = of_texts.filter(|_| followed.is_some_and(|i| source.is_texts(i))) {
+        source = open(&spec)?;
+    }
+    Ok((source, note))
 }
 
 fn no_column(origin: &str, name: &str, columns: &[String]) -> String {

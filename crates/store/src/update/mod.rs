@@ -184,7 +184,7 @@ pub fn update(
     let follow = options.follow.clone().zip(reached.last());
     let follow = follow.map(|(column, last)| {
         let source = Some(options.changes.mark());
-        Follow { column, last: last.to_json(), source }
+        Follow { column, last: last.to_json(), source, without: changes.without }
     });
     let follow = follow.or_else(|| old.follow.clone());
     if counts.added + counts.changed + counts.removed == 0 {

@@ -255,3 +255,51 @@ fn rows_without_keys_are_followed_only_by_their_numbers() {
     let options = UpdateOptions::new(following.dir().join("db"), SourceSpec::parse(&spec).unwrap());
     assert_eq!(update(&options, &device(), &mut ()).unwrap().added, 1);
 }
+
+#[test]
+fn a_column_that_a_poll_left_out_is_read_from_the_beginning_once_it_is_taken() {
+    let ignoring = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    for (ignored, before, after, said) in [
+        (ignoring(&["a"]), "", "", "\"a\""),
+        (ignoring(&["a", "_change"]), "", "", "\"a\", \"_change\""),
+        // The source lacks it for a while.
+        (
+            Vec::new(),
+            "ALTER TABLE feed RENAME COLUMN a TO c",
+            "ALTER TABLE feed RENAME COLUMN c TO a",
+            "\"a\"",
+        ),
+    ] {
+        let feed = "CREATE TABLE feed (u INT, k TEXT, a INT, b INT, _change TEXT);
+                    INSERT INTO feed VALUES (1, 'k1', 1, 10, NULL), (2, 'k2', 2, 20, NULL)";
+        let following = Following::new(ROWS, Some("k"), feed);
+        let version = || {
+            let json = std::fs::read(following.dir().join("db/manifest.json")).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&json).unwrap()["version"].as_u64().unwrap()
+        };
+        let narrow = || {
+            let less = |o: &mut UpdateOptions| (o.partial, o.ignore) = (true, ignored.clone());
+            following.update(&following.spec("table=feed"), "u", less).unwrap()
+        };
+        let poll = || {
+            let now = following.poll("table=feed", "u", false).unwrap();
+            let words = format!("was followed without {said} before, so all of its rows were read");
+            (version(), now.changed, now.notes.iter().any(|note| note.ends_with(&words)))
+        };
+        assert_eq!(poll(), (7, 0, false));
+        following.write("UPDATE feed SET a = 99, u = 20000 WHERE k = 'k1'");
+        following.write("UPDATE feed SET a = 98, u = 30000 WHERE k = 'k2'");
+        following.write(before);
+        for _ in 0..2 {
+            narrow();
+            assert_eq!(version(), 8);
+        }
+        following.write(after);
+        assert_eq!(poll(), (7, 2, true), "{said}");
+        assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([99, 10])));
+        assert_eq!(poll(), (7, 0, false));
+        // To take less than before costs nothing.
+        let now = narrow();
+        assert!((now.changed, now.unchanged, &now.notes[..]) == (0, 1, &[]), "{:?}", now.notes);
+    }
+}

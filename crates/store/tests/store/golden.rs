@@ -71,8 +71,8 @@ fn version_6_with_four_outputs_beside_each_other() {
 }
 
 #[test]
-fn versions_4_and_7_with_types_and_a_place_where_following_stands() {
-    for version in [4, 7] {
+fn versions_4_7_and_8_with_types_and_a_place_where_following_stands() {
+    for version in [4, 7, 8] {
         let stored = opened(version);
         let fruits = [
             ("apple", Some("red")),
@@ -85,6 +85,7 @@ fn versions_4_and_7_with_types_and_a_place_where_following_stands() {
         }
         let follow = Manifest::read(&golden(version)).unwrap().follow.unwrap();
         assert_eq!((&follow.column[..], follow.last.as_u64()), ("seq", Some(5)));
-        assert_eq!(follow.source.is_some(), version == 7);
+        assert_eq!(follow.source.is_some(), version >= 7);
+        assert_eq!(follow.without, if version == 8 { &["color"][..] } else { &[] });
     }
 }
