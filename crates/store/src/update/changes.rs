@@ -185,11 +185,7 @@ impl<'a> Changes<'a> {
         }
         if self.options.whole {
             if count == 0 {
-                return Err(StoreError::Unfit(format!(
-                    "{} has no rows, and as the whole table (--whole) would remove every row; check it, or build the table \
-                     from other rows",
-                    self.origin
-                )));
+                return Err(leaves_nothing(&self.origin, "has no rows"));
             }
             for number in 0..self.stored.manifest().base_rows() {
                 if let Some(key) = self.stored.base_key(number)? {
@@ -328,6 +324,13 @@ fn open_behind(
         source = open(&spec)?;
     }
     Ok((source, note))
+}
+
+/// CHANGES as the whole table that would leave none of its rows.
+pub(super) fn leaves_nothing(origin: &str, why: &str) -> StoreError {
+    StoreError::Unfit(format!(
+        "{origin} {why}, and as the whole table (--whole) would remove every row; check it, or build the table from other rows"
+    ))
 }
 
 fn no_column(origin: &str, name: &str, columns: &[String]) -> String {

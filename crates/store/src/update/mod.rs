@@ -25,7 +25,7 @@ use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, proof};
 use serde_json::json;
 
-use self::changes::{Changes, Read};
+use self::changes::{Changes, Read, leaves_nothing};
 use self::merge::{Said, merge};
 use self::shape::Shape;
 use self::work::{Work, sweep, write_manifest};
@@ -180,6 +180,9 @@ pub fn update(
     let said = Said { sorted, origin: &changes.origin, passed_over: changes.passed_over(), shape: &shape };
     let merged = merge(&stored, options, work.path(), said, old.rows, &salt)?;
     let counts = merged.counts;
+    if options.whole && counts.removed > 0 && merged.rows == merged.removed {
+        return Err(leaves_nothing(&changes.origin, "has no rows but some that it removes"));
+    }
     notes.extend(widened(old, merged.kinds.as_deref()));
     let follow = options.follow.clone().zip(reached.last());
     let follow = follow.map(|(column, last)| {

@@ -452,6 +452,21 @@ fn files_that_are_gone_are_removed_or_said_to_stay() {
     assert!(!whole().unwrap().published);
     std::fs::write(dir.join("files/a"), "a").unwrap();
     assert_eq!(counts(&whole().unwrap()), [1, 0, 0, 3, 2]);
+    // Nor is a source whose rows are all removed a whole table.
+    let removals = dir.join("removals.jsonl");
+    for names in [vec!["nobody"], vec!["a", "b", "c", "e"]] {
+        let lines = names.iter().map(|name| format!("{{\"name\":\"{name}\",\"_change\":\"remove\"}}\n"));
+        std::fs::write(&removals, lines.collect::<String>()).unwrap();
+        let options = UpdateOptions {
+            whole: true,
+            ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(removals.to_str().unwrap()).unwrap())
+        };
+        let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
+        let words =
+            "has no rows but some that it removes, and as the whole table (--whole) would remove every row";
+        assert!(error.contains(words), "{error}");
+    }
+    assert_eq!(open(dir).manifest().live_rows(), 4);
     // No rows at all is a source that failed.
     for name in ["a", "b", "c", "e"] {
         std::fs::remove_file(dir.join("files").join(name)).unwrap();
