@@ -102,7 +102,7 @@ impl Folder {
             file.write_all(&header).and_then(|()| file.write_all(keys)).map_err(io)?;
             file.replace()
         };
-        write().map_err(io::Error::other)?;
+        write().map_err(of_kind)?;
         // When it was registered counts, whatever clock the system has.
         self.used(digest, entry.used)
     }
@@ -135,6 +135,14 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
+    }
+}
+
+/// An error that says as much, of the kind of what the system said: a full disk is another matter than the rest.
+fn of_kind(error: NewFileError) -> io::Error {
+    match &error {
+        NewFileError::Io { error: said, .. } => io::Error::new(said.kind(), error),
+        _ => io::Error::other(error),
     }
 }
 
@@ -216,6 +224,17 @@ mod tests {
             assert!(folder.list().unwrap().is_empty() && !path.exists());
         }
         assert!(folder.read(&digest(), entry().bytes).is_err());
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_the_rest() {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::PermissionDenied] {
+            let error = of_kind(NewFileError::Io { path: "some.keys".into(), error: kind.into() });
+            assert!(
+                error.kind() == kind && error.to_string().contains("some.keys can't be written"),
+                "{error}"
+            );
+        }
     }
 
     #[cfg(unix)]

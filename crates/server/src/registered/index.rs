@@ -114,6 +114,12 @@ impl Index {
         gone
     }
 
+    /// Lets keys go for others of `owner` that have no room elsewhere, its own before others', and gives them with their bytes.
+    pub(crate) fn evict(&mut self, owner: Owner) -> Option<(Digest, u64)> {
+        let first = self.first(|other| other.owner == owner).or_else(|| self.first(|_| true))?;
+        self.remove(&first).map(|entry| (first, entry.bytes))
+    }
+
     /// Something is asked under these keys.
     pub(crate) fn touch(&mut self, digest: &Digest, now: u64) {
         self.turn += 1;

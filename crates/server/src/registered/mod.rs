@@ -14,8 +14,11 @@
 mod folder;
 mod index;
 mod ready;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -325,8 +328,10 @@ impl Inner {
             self.known().ready.release(bytes);
             self.refuse(Reason::WrongKeys, error.to_string())
         })?;
+        let mut for_the_disk = Vec::new();
         if let Some(folder) = &self.folder {
-            folder.write(&digest, &entry, keys).map_err(|error| {
+            let written = self.make_room(&entry, || folder.write(&digest, &entry, keys));
+            for_the_disk = written.map_err(|error| {
                 self.known().ready.release(bytes);
                 tracing::error!(%error, "registered keys can't be written");
                 let message = "the server can't keep these keys; its log says why; ask another one, or later";
@@ -344,7 +349,30 @@ impl Inner {
         self.gone(&gone);
         add(&self.counters.evicted, gone.len() as u64);
         drop(changing);
+        gone.extend(for_the_disk);
         Ok((false, gone))
+    }
+
+    /// Writes keys. Where their disk has no room, others go until it has, and are given. They are of at most twice as many bytes
+    /// (and what the last has more): a disk that is full then is filled by something else, for which the rest need not go too.
+    fn make_room(&self, entry: &Entry, write: impl Fn() -> io::Result<()>) -> io::Result<Vec<Digest>> {
+        let (mut gone, mut freed) = (Vec::new(), 0);
+        loop {
+            let error = match write() {
+                Err(error) if is_full(&error) && freed < 2 * entry.bytes => error,
+                written => return written.map(|()| gone),
+            };
+            let mut known = self.known();
+            let Some((digest, bytes)) = known.index.evict(entry.owner) else { return Err(error) };
+            known.ready.remove(&digest);
+            self.tell(&known);
+            drop(known);
+            tracing::warn!(%error, "registered keys go, because the disk has no room for others");
+            self.gone(&[digest]);
+            add(&self.counters.evicted, 1);
+            freed += bytes;
+            gone.push(digest);
+        }
     }
 
     /// Of what is no longer ready, what is gone with that: all of it where there is no folder.
@@ -453,6 +481,11 @@ impl Inner {
         tracing::info!(expired = old.len(), "registered keys that nobody used are gone");
         self.gone(&old);
     }
+}
+
+/// Whether a disk, or its owner's part of it, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 fn unknown() -> Refusal {
