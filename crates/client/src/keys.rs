@@ -1,9 +1,10 @@
 //! Keys that a person keeps in a text, one a line, and how far their lookups are.
 
+use std::error::Error;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use blindcore_files::{Access, Existing, new_file, text};
+use blindcore_files::{Access, Existing, NewFile, new_file, text};
 use blindcore_wire::KeyForm;
 use blindcore_wire::codec::MAX_KEY_BYTES;
 use serde_json::json;
@@ -51,7 +52,7 @@ pub enum KeysError {
         /// The file.
         name: PathBuf,
         /// Why not.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
 }
 
@@ -194,7 +195,7 @@ impl Resume {
     /// What the file says, or a start where there is none.
     ///
     /// # Errors
-    /// It can't be read, or is of another table.
+    /// It can't be read or written, or is of another table.
     pub fn open(path: &Path, table: &str) -> Result<Self, KeysError> {
         let start = Self {
             path: path.to_owned(),
@@ -203,15 +204,19 @@ impl Resume {
             chain: [0; 32],
             counts: Counts::default(),
         };
+        // What can't be written is said before anything is asked.
+        let writable = || NewFile::create(path, Access::Owner).map(drop).map_err(|e| state_error(path, e));
         if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-            return Ok(start);
+            return writable().map(|()| start);
         }
         let other = |why: &str| KeysError::Other { name: path.to_owned(), why: why.to_owned() };
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
             return Err(other("it is not an ordinary file"));
         }
-        let text = blindcore_files::small::read_text(path, MAX_STATE_BYTES)
-            .map_err(|source| KeysError::State { name: path.to_owned(), source: source.into() })?;
+        let text = blindcore_files::small::read_text(path, MAX_STATE_BYTES).map_err(|error| {
+            let why = error.source().map_or(String::new(), |why| format!(": {why}"));
+            state_error(path, format!("{error}{why}; remove it, or name another file"))
+        })?;
         let state: serde_json::Value =
             serde_json::from_str(&text).map_err(|_| other("it is not what this command writes"))?;
         if state["table"] != table {
@@ -227,6 +232,7 @@ impl Resume {
             (keys <= lines).then_some((lines, *chain.as_bytes(), Counts { found, absent, failed }))
         };
         let (line, chain, counts) = read().ok_or_else(|| other("it is not what this command writes"))?;
+        writable()?;
         Ok(Self { line, chain, counts, ..start })
     }
 
@@ -271,9 +277,12 @@ impl Resume {
             "found": counts.found, "not_there": counts.absent, "failed": counts.failed,
         });
         new_file::write(&self.path, Access::Owner, Existing::Replace, format!("{state}\n").as_bytes())
-            .map(drop)
-            .map_err(|source| KeysError::State { name: self.path.clone(), source: source.into() })
+            .map_err(|error| state_error(&self.path, error))
     }
+}
+
+fn state_error(path: &Path, source: impl Into<Box<dyn Error + Send + Sync>>) -> KeysError {
+    KeysError::State { name: path.to_owned(), source: source.into() }
 }
 
 #[cfg(test)]
@@ -335,5 +344,27 @@ mod tests {
         }
         let refused = Resume::open(folder.path(), "t").err().unwrap().to_string();
         assert!(refused.contains("it is not an ordinary file"), "{refused}");
+    }
+
+    #[test]
+    fn a_state_that_could_not_be_kept_is_refused_before_anything_is_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| {
+            let error = Resume::open(path, "t").err().expect("it can't be written");
+            format!("{error}: {}", error.source().unwrap())
+        };
+        let said = refused(&folder.path().join("none/state"));
+        assert!(said.ends_with("none is missing; make it, or name another"), "{said}");
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(folder.path().join("nothing"), &link).unwrap();
+            let said = refused(&link);
+            assert!(said.ends_with("(os error 2); remove it, or name another file"), "{said}");
+        }
+        // Where it could be, nothing is left of the trial.
+        let path = folder.path().join("state");
+        assert_eq!(Resume::open(&path, "t").unwrap().lines(), 0);
+        assert!(!path.exists());
     }
 }
