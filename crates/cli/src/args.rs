@@ -228,7 +228,7 @@ pub(crate) struct Build {
     /// Let another key than before sign the table, or none; clients that trust the key before refuse it then
     #[arg(long)]
     pub(crate) change_signer: bool,
-    /// Let clients ask for up to N keys in one request, 8 to 1024; the records are kept three times more for it
+    /// Let clients ask for up to N keys in one request, 8 to 1024; the records are kept three times more for it, those of a small table many times more
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<usize>,
     /// Leave out the directory, through which a table with keys can also be read by row number

@@ -17,7 +17,7 @@ use blindcore_accel::Device;
 use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks};
-use blindcore_units::Progress;
+use blindcore_units::{Progress, bytes};
 use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{KeyType, PartKind, ProofChoice, SHORT_HINT_BYTES};
@@ -156,9 +156,13 @@ pub fn build(
     let mut batched = None;
     if let (Some(buckets), Some(salt)) = (buckets, read.salt) {
         check_batches(&options.source, params, blocks)?;
-        let copies;
+        let mut copies;
         (read.records, copies) = replicate(&dir, options.memory, read.records, &salt, buckets)?;
-        batched = Some((buckets, copies));
+        let shape = SchemeChoice::Bucket { scheme: params.scheme, keys: buckets.keys() };
+        let (of_each, depth) =
+            plan_keyed(&mut copies, 1, buckets.count(), shape, as_records_do(depth.is_some()))?;
+        large_batches(buckets, &params, &of_each).iter().for_each(|said| progress.note(said));
+        batched = Some((buckets, copies, of_each, depth));
     }
     let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed, buckets: 1 };
     let slots = read.records.count();
@@ -176,10 +180,7 @@ pub fn build(
     };
     let batches = match batched {
         None => None,
-        Some((buckets, mut copies)) => {
-            let shape = SchemeChoice::Bucket { scheme: params.scheme, keys: buckets.keys() };
-            let proofs = as_records_do(depth.is_some());
-            let (params, depth) = plan_keyed(&mut copies, 1, buckets.count(), shape, proofs)?;
+        Some((buckets, copies, params, depth)) => {
             let (kind, prefix, slots) = (PartKind::Batches, "batches", copies.count());
             let wanted = Wanted { kind, prefix, params, depth, keyed: true, buckets: buckets.count() };
             let records = build.part(&wanted, copies.finish()?, slots, progress)?;
@@ -437,6 +438,24 @@ fn check_batches(source: &SourceSpec, params: Params, blocks: u32) -> Result<(),
         )));
     }
     Ok(())
+}
+
+/// That batches take far more than three times what records do, because a scheme makes no table as small as their buckets are.
+fn large_batches(buckets: Buckets, records: &Params, bucket: &Params) -> Option<String> {
+    let stored =
+        |params: &Params| params.stored_operands().map(|operand| operand.bytes() as u64).sum::<u64>();
+    let (records, bucket) = (stored(records), stored(bucket));
+    let all = bucket.saturating_mul(buckets.count() as u64);
+    (all > (64 << 20).max(4 * records)).then(|| {
+        let (keys, count) = (buckets.keys(), buckets.count());
+        format!(
+            "note: batches of {keys} keys take {} on the disk and in memory, where the records alone take {}: they are kept in \
+             {count} buckets of {} each; a smaller --batch has fewer buckets",
+            bytes(all),
+            bytes(records),
+            bytes(bucket)
+        )
+    })
 }
 
 /// The records of a keyed table, and again those of its batches: each three times, under hashes of its buckets.

@@ -4,12 +4,56 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::schemes::Keeps;
+use blindcore_lookup::schemes::{self, Keeps};
 use blindcore_lookup::{Client, InsecurePlain, SchemeChoice, Server, keyword};
 use blindcore_store::{
     BuildOptions, ProofChoice, SourceSpec, Stored, StreamOptions, UpdateOptions, Value, build, codec, update,
 };
+use blindcore_units::{Progress, Unit};
 use blindcore_wire::PartKind;
+
+/// Hears a note, and stops the build at it.
+#[derive(Default)]
+struct Heard(Option<String>);
+
+impl Progress for Heard {
+    fn at(&mut self, _: &str, _: u64, _: Option<u64>, _: Unit) {}
+
+    fn note(&mut self, line: &str) {
+        self.0 = Some(line.to_owned());
+    }
+
+    fn stopped(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+#[test]
+fn what_batches_of_a_small_table_take_is_said_before_they_are_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..100).map(|i| format!("key {i},value {i}\n")).collect();
+    std::fs::write(dir.path().join("t.csv"), format!("k,v\n{rows}")).unwrap();
+    let built = |scheme: &str, batch| {
+        let source = SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap();
+        let options = BuildOptions {
+            key: Some("k".into()),
+            scheme: SchemeChoice::Only(schemes::find(scheme).unwrap()),
+            batch,
+            ..BuildOptions::new(source, dir.path().join(format!("{scheme}.db")))
+        };
+        let mut heard = Heard::default();
+        let manifest = build(&options, &Cpu::with_threads("cpu", 1).unwrap(), &mut heard);
+        (manifest.is_ok(), heard.0)
+    };
+    let (whole, said) = built("hintless", Some(256));
+    let said = said.unwrap();
+    assert!(!whole && said.starts_with("note: batches of 256 keys take "), "{said}");
+    assert!(
+        said.contains(" in 384 buckets of ") && said.ends_with("a smaller --batch has fewer buckets"),
+        "{said}"
+    );
+    assert_eq!(built("simple", None), (true, None));
+}
 
 #[test]
 fn a_table_is_built_changed_and_answered() {
