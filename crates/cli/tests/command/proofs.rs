@@ -166,7 +166,7 @@ fn a_signature_is_checked_before_its_key_is_named() {
     json(&run(dir, &["db", "sign", "t.db", "ours.pem", "--json"]));
     assert!(stdout(&run(dir, &["db", "inspect", "t.db"])).contains(ours));
     edit_manifest(&dir.join("t.db"), |manifest| manifest["version"] = 99.into());
-    refused(&run(dir, &["db", "inspect", "t.db"]), &["newer blindcore", "version 99", "up to 7"]);
+    refused(&run(dir, &["db", "inspect", "t.db"]), &["newer blindcore", "version 99", "up to 8"]);
 }
 
 /// A server that shows an older epoch, which was signed too, shows it to nobody who saw a newer one.

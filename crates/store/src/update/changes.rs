@@ -82,10 +82,10 @@ impl<'a> Changes<'a> {
         }
         // Rows that the place lies behind may hold something else in columns that were not taken of them.
         let taken = |name: &&String| known.contains(name) && source.columns().contains(name);
-        let new: Vec<&String> = before.iter().flat_map(|place| &place.without).filter(taken).collect();
-        if let [first, others @ ..] = &new[..] {
-            let others: String = others.iter().map(|name| format!(", {name:?}")).collect();
-            again(format!("was followed without {first:?}{others} before"));
+        let new = before.iter().flat_map(|place| &place.without).filter(taken);
+        let new: Vec<String> = new.map(|name| format!("{name:?}")).collect();
+        if !new.is_empty() {
+            again(format!("was followed without {} before", new.join(", ")));
             before = None;
             source = open_behind(before, options, &known)?.0;
         }
