@@ -102,19 +102,20 @@ pub enum TableError {
 const REMEDY: &str = "the server does not follow the protocol, or something changed the message on its way";
 
 /// A table's name: 1 to [`MAX_NAME_BYTES`] bytes of letters, digits, `_`, `.` and `-`, so that it stands in
-/// URLs, file names and logs as it is.
+/// URLs, file names and logs as it is; so neither `.` nor `..`, which a URL's path takes for its folders.
 ///
 /// # Errors
 /// It is something else.
 pub fn check_table_name(name: &str) -> Result<(), TableError> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(allowed) {
+    let folder = matches!(name, "." | "..");
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(allowed) && !folder {
         return Ok(());
     }
     Err(TableError::Name {
         what: "a table's name",
         name: shown(name),
-        rule: "1 to 255 bytes of A-Z a-z 0-9 _ . -",
+        rule: "1 to 255 bytes of A-Z a-z 0-9 _ . -, and neither . nor ..",
     })
 }
 
@@ -164,10 +165,10 @@ mod tests {
 
     #[test]
     fn names_are_plain() {
-        for good in ["a", "Top-1.000_x", "..", &"x".repeat(255)] {
+        for good in ["a", "Top-1.000_x", "...", ".x", &"x".repeat(255)] {
             assert!(check_table_name(good).is_ok(), "{good}");
         }
-        for bad in ["", "a b", "a/b", "é", "a\0", &"x".repeat(256)] {
+        for bad in ["", ".", "..", "a b", "a/b", "é", "a\0", &"x".repeat(256)] {
             assert!(check_table_name(bad).is_err(), "{bad}");
         }
         assert!(check_column_name("größe (m)").is_ok());
