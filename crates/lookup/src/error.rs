@@ -90,7 +90,7 @@ pub enum Error {
     /// Decoding would fail too often.
     #[error(
         "a lookup of this geometry would fail {}, more often than the limit of once in \
-         2^{limit}; use fewer columns or shorter records",
+         2^{limit}; use fewer rows or shorter records",
         often(*failure)
     )]
     Failure {

@@ -112,6 +112,8 @@ fn batches_are_planned_beside_lookups() {
     assert!(long.contains("makes no batches for this table"), "{long}");
     let few = stderr(&plan(dir.path(), &[&ask[..4], &["--batch", "7"]].concat()));
     assert!(few.contains("number of keys of a batch is 7, outside 8 to 1024"), "{few}");
+    let many = stderr(&plan(dir.path(), &["--rows", "1e12", "--record-bytes", "200"]));
+    assert!(many.contains("use fewer rows or shorter records"), "{many}");
 }
 
 #[test]
