@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use blindcore_files::new_file::NewFileError;
 use blindcore_files::{Access, NewFile, private};
 use blindcore_protocol::{ClientKeys, Grant, KeyEntry, KeyNeed};
 use blindcore_units::SharedProgress;
@@ -157,13 +158,10 @@ impl KeyFile {
             let mut file = NewFile::create(&self.path, Access::Owner)?;
             let mut put = |bytes: &[u8]| file.write_all(bytes);
             let put = put(&self.entry.start(keys)).and_then(|()| put(public));
-            put.map_err(|error| blindcore_files::new_file::NewFileError::Io {
-                path: self.path.clone(),
-                error,
-            })?;
+            put.map_err(|error| NewFileError::Io { path: self.path.clone(), error })?;
             file.replace()
         };
-        write().map(drop).map_err(|error| self.error(io::Error::other(error)))
+        write().map(drop).map_err(|error| self.error(unnamed(error)))
     }
 
     /// Writes how far keys are used.
@@ -401,9 +399,25 @@ impl Registering<'_> {
     }
 }
 
+/// What the system said of a file: the error of the cache names it, and says what to do.
+fn unnamed(error: NewFileError) -> io::Error {
+    match error {
+        NewFileError::Io { error, .. } => error,
+        other => io::Error::other(other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_said_with_one_path_and_one_remedy() {
+        let path = Path::new("cache/keys/t.keys");
+        let full = NewFileError::Io { path: path.into(), error: ErrorKind::StorageFull.into() };
+        let said = Error::Cache { path: path.into(), source: unnamed(full) }.to_string();
+        assert!(said.matches("t.keys").count() == 1 && said.matches(';').count() == 1, "{said}");
+    }
 
     #[test]
     fn a_lock_is_waited_for_while_its_holder_gets_on() {
