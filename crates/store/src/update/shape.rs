@@ -192,7 +192,7 @@ pub(super) fn names(kinds: Kinds) -> String {
         (true, false) => Some("integers of 64 bits"),
         (false, true) => Some("numbers of which a 64-bit float keeps every digit"),
         (false, false) => None,
-        _ => Some("numbers"),
+        _ => Some("integers of 64 bits and other numbers of which a 64-bit float keeps every digit"),
     };
     let bool = kinds.any(Kinds::BOOL).then_some("true or false");
     let json = kinds.any(Kinds::JSON).then_some("JSON arrays or objects");
@@ -247,6 +247,11 @@ mod tests {
             (REAL, "inf", "holds numbers of which a 64-bit float keeps every digit there"),
             (REAL, "0.10000000000000001", "holds numbers of which a 64-bit float keeps every digit there"),
             (REAL, "12345678901234567", "\"12345678901234567\""),
+            (
+                INTEGER | REAL,
+                "9007199254740993.0",
+                "holds integers of 64 bits and other numbers of which a 64-bit float keeps every digit there",
+            ),
             (BOOL | JSON, "1", "holds true or false, or JSON arrays or objects there"),
         ] {
             let error = typed(kinds, None, wrong).unwrap_err();
