@@ -256,7 +256,7 @@ pub(crate) struct Update {
     #[arg(long, value_name = "COLUMN")]
     pub(crate) follow: Option<String>,
     /// Read again what lies this far below the last value, for rows that are committed late [default: 10m, or 1000 of numbers]
-    #[arg(long, value_name = "SPAN", requires = "follow", value_parser = Overlap::parse)]
+    #[arg(long, value_name = "SPAN", requires = "follow", allow_hyphen_values = true, value_parser = Overlap::parse)]
     pub(crate) overlap: Option<Overlap>,
     /// Seconds between polls
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]

@@ -222,7 +222,7 @@ fn say_update(
         let more = 100.0 * bytes(now) / bytes(base);
         if more > 25.0 {
             output::note(&format!(
-                "note: {changes} rows differ from the base, and a lookup moves {more:.0} % more bytes for them; build \
+                "note: rows that differ from the base: {changes}; a lookup moves {more:.0} % more bytes for them; build \
                  {} again when that is too much",
                 options.dir.display()
             ));

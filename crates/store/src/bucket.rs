@@ -6,7 +6,7 @@ use blindcore_wire::proof::{self, Node};
 
 use crate::job::Wanted;
 use crate::mapped::Scratch;
-use crate::{Entries, ExternalSortError, StoreError};
+use crate::{Entries, ExternalSortError, SourceSpec, StoreError};
 
 /// The records of a group.
 pub(crate) struct Bucket {
@@ -73,7 +73,7 @@ impl Bucket {
         params: &Params,
         keyed: bool,
         cells: &mut Scratch,
-        origin: &str,
+        origin: &SourceSpec,
     ) -> Result<u8, StoreError> {
         if !keyed {
             std::mem::swap(&mut self.slots, cells);
@@ -87,11 +87,12 @@ impl Bucket {
             blindcore_lookup::Error::DuplicateKey { first, second } => {
                 let (first, second) = (self.lines[first], self.lines[second]);
                 let (first, second) = (first.min(second), first.max(second));
+                let unit = origin.unit();
                 let why = format!(
-                    "its key is also the key of line {first}; keys must differ, so remove one row or choose \
+                    "its key is also the key of {unit} {first}; keys must differ, so remove one row or choose \
                      another --key"
                 );
-                StoreError::Row { origin: origin.to_owned(), unit: "line", line: second, why }
+                StoreError::Row { origin: origin.to_string(), unit, line: second, why }
             }
             other => other.into(),
         })

@@ -134,7 +134,7 @@ pub fn build(
     }
 
     let epoch = folder.epoch;
-    let build = Build { dir: &dir, device, origin: options.source.to_string(), epoch };
+    let build = Build { dir: &dir, device, origin: &options.source, epoch };
     let (mut blocks, keyed) = (1, read.salt.is_some());
     let (params, depth) = match read.salt {
         None => {
@@ -256,7 +256,7 @@ fn table_name(options: &BuildOptions) -> Result<String, StoreError> {
         StoreError::Unfit(format!("{} has no name to give the table; say --name NAME", options.source))
     })?;
     blindcore_wire::check_table_name(&name)
-        .map_err(|e| StoreError::Unfit(format!("{e}; say another with --name NAME")))?;
+        .map_err(|e| StoreError::Unfit(format!("{e}, or say another with --name NAME")))?;
     Ok(name)
 }
 
@@ -305,9 +305,8 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         None => (0..columns.len()).filter(|i| Some(*i) != key).collect(),
     };
     for name in key.iter().chain(&values).map(|i| &columns[*i]) {
-        blindcore_wire::check_column_name(name).map_err(|e| {
-            StoreError::Unfit(format!("{origin}: {e}; choose columns with --value, or rename it"))
-        })?;
+        blindcore_wire::check_column_name(name)
+            .map_err(|e| StoreError::Unfit(format!("{origin}: {e}, or choose others with --value")))?;
     }
     if values.len() > blindcore_wire::MAX_VALUE_COLUMNS {
         return Err(StoreError::Unfit(format!(
@@ -335,7 +334,12 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         let Batch { rows, position, end, lacked } = ahead.next();
         for row in 0..rows.len() {
             let line = rows.line(row);
-            let fail = |why: String| StoreError::Row { origin: origin.clone(), unit: "line", line, why };
+            let fail = |why: String| StoreError::Row {
+                origin: origin.clone(),
+                unit: options.source.unit(),
+                line,
+                why,
+            };
             let mut hash = u128::from(records.count());
             payload.clear();
             if let (Some(key), Some(salt)) = (key, &salt) {

@@ -106,7 +106,7 @@ impl Stored {
             let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
             text += &format!(
                 "{title}\n  scheme           {scheme}, {bits}; a lookup fails less than once in 2^{}\n  \
-             matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
+             matrix           {} rows by {} columns of bytes; slots: {} of {} B\n  \
              on the server    {} database{}\n  \
              a client fetches {} hint once an epoch, then {} up and {} down {each}\n",
                 params.failure_log2().min(128.0).floor(),

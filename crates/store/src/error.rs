@@ -132,7 +132,7 @@ pub enum StoreError {
     Row {
         /// The source.
         origin: String,
-        /// `line` or, of a database that an update reads, `row`.
+        /// `line` or, of what has no lines, `row`.
         unit: &'static str,
         /// Where the row stands.
         line: u64,

@@ -6,16 +6,16 @@ use blindcore_accel::Device;
 use blindcore_lookup::Params;
 use blindcore_wire::PartKind;
 
-use crate::StoreError;
 use crate::manifest::{FileEntry, to_hex};
 use crate::mapped::Scratch;
 use crate::section::Header;
+use crate::{SourceSpec, StoreError};
 
 /// What filling and preprocessing share.
 pub(crate) struct Build<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) device: &'a Device,
-    pub(crate) origin: String,
+    pub(crate) origin: &'a SourceSpec,
     pub(crate) epoch: u64,
 }
 

@@ -100,7 +100,7 @@ impl Build<'_> {
                         chunks += wanted.chunks(bucket.lines.len());
                         scope.spawn(move || {
                             let roots = bucket.seal(wanted, group, first);
-                            Ok::<_, StoreError>((bucket.solve(params, keyed, cells, &self.origin)?, roots))
+                            Ok::<_, StoreError>((bucket.solve(params, keyed, cells, self.origin)?, roots))
                         })
                     })
                     .collect();

@@ -195,10 +195,14 @@ fn bad_changes_are_refused_in_one_line() {
     let refuse =
         |args: &[&str], words: &[&str]| refused(&run(dir, &[&["db", "update"], args].concat()), words);
     refuse(&["t.db", "--from", "c.csv"], &["line 2 of c.csv", "\"drop\"", "set or remove"]);
-    refuse(&["t.db", "--from", "short.csv"], &["short.csv has no column \"v\""]);
+    refuse(&["t.db", "--from", "short.csv"], &["short.csv: its source has no column \"v\""]);
     refuse(&["no.db", "--from", "c.csv"], &["no.db", "db build"]);
     refuse(&["t.db", "--from", "no.csv"], &["no.csv", "check the path"]);
     refuse(&["t.db", "--from", "t.csv", "--follow", "v"], &["only a database can be followed"]);
+    refuse(
+        &["t.db", "--from", "t.csv", "--follow", "v", "--overlap", "-1"],
+        &["--overlap <SPAN>", "write 10m or 36h for times, 1000 for numbers"],
+    );
     assert_eq!(json(&run(dir, &["db", "inspect", "t.db", "--json"]))["epoch"], 1);
 }
 

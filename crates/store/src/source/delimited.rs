@@ -52,7 +52,7 @@ impl<R: BufRead> Delimited<R> {
         }
         let (got, want) = (self.records.fields.len(), self.width);
         if got != want {
-            let why = format!("it has {got} fields where the header has {want}");
+            let why = format!("its fields number {got}, and the header's {want}");
             return Err(self.records.lines.flaw(why, "quote fields that hold delimiters, or mend the row"));
         }
         Ok(true)
@@ -294,13 +294,13 @@ mod tests {
             (b"a,\xff\n", "line 1 of x.csv: the name of column 2 is not UTF-8; save the file as UTF-8"),
             (b"a,b\n1,2\n1,\xc3\n", "line 3 of x.csv: column \"b\" is not UTF-8; save the file as UTF-8"),
             (b"a,b\n\xc3,\xa9\n", "line 2 of x.csv: column \"a\" is not UTF-8"),
-            (b"a,b\n1,2\n\n1\n", "line 4 of x.csv: it has 1 fields where the header has 2; quote"),
+            (b"a,b\n1,2\n\n1\n", "line 4 of x.csv: its fields number 1, and the header's 2; quote"),
             (
                 b"a\n1\n\n\n2\n",
                 "line 3 of x.csv: it is empty, which may be a row of this one column; write \"\"",
             ),
             (b"a\n\r\n2\n", "line 2 of x.csv: it is empty"),
-            (b"a,b\n1,2,\n", "line 2 of x.csv: it has 3 fields where the header has 2; quote"),
+            (b"a,b\n1,2,\n", "line 2 of x.csv: its fields number 3, and the header's 2; quote"),
             (b"a,b\n1,2\n\"3\n\",\"4\n\n", "line 3 of x.csv: field 2: its quote is never closed; close it"),
             (b"a,b\n1,\"2\"3\n", "line 2 of x.csv: field 2: text follows its closing quote; double"),
             (b"a\rb\r", "line 1 of x.csv: field 1: a carriage return stands alone; end lines with LF"),

@@ -389,7 +389,7 @@ impl SourceSpec {
             "jsonl" | "ndjson" => Ok(Self(Kind::JsonLines { path })),
             "parquet" => Ok(Self(Kind::Parquet { path })),
             "db" | "sqlite" | "sqlite3" => refuse(
-                "a SQLite database holds several tables",
+                "a SQLite database holds several tables, and a folder that db build made is not a source",
                 &format!("write sqlite:{text}?table=NAME or sqlite:{text}?query=SELECT ..."),
             ),
             "" => refuse("it has no ending to tell its format by", ENDINGS),
@@ -516,7 +516,10 @@ impl SourceSpec {
 
     /// What its rows are counted as in errors.
     pub(crate) fn unit(&self) -> &'static str {
-        if self.is_database() { "row" } else { "line" }
+        match self.0 {
+            Kind::Delimited { .. } | Kind::JsonLines { .. } | Kind::Stdin => "line",
+            Kind::Parquet { .. } | Kind::Dir { .. } | Kind::Sqlite { .. } | Kind::Server(_) => "row",
+        }
     }
 
     /// Whether it is a folder of files.
@@ -631,7 +634,10 @@ mod tests {
             (".csv", "FILE.csv"),
             ("data.orc", ".orc are not supported; what is supported: FILE.csv"),
             ("dir:", "write dir:FOLDER"),
-            ("my.db", "write sqlite:my.db?table=NAME or sqlite:my.db?query=SELECT ..."),
+            (
+                "my.db",
+                "a folder that db build made is not a source; write sqlite:my.db?table=NAME or sqlite:my.db?query=SELECT ...",
+            ),
             ("my.SQLITE3", "write sqlite:my.SQLITE3?table=NAME"),
             ("sqlite:my.db", "write sqlite:my.db?table=NAME or"),
             ("sqlite:my.db?tabel=x", "write sqlite:my.db?table=NAME or"),

@@ -292,7 +292,7 @@ impl<'a> Changes<'a> {
                 ),
                 None => format!(
                     "{}; add it, or say --partial to keep what rows have there",
-                    no_column(&self.origin, name, self.source.columns())
+                    no_column("its source", name, self.source.columns())
                 ),
             });
         }

@@ -168,7 +168,7 @@ pub fn update(
     }
     if options.whole && stored.keys.is_none() {
         return Err(StoreError::Unfit(format!(
-            "table {} has no directory of keys by which to see what is gone (--whole); build it again",
+            "table {} has no directory of keys by which to see what is gone (--whole); build it again without --no-directory",
             old.name
         )));
     }
@@ -200,7 +200,7 @@ pub fn update(
         return Ok(counts.outcome(manifest, false, old.changes.as_ref().map_or(0, |_| merged.count), notes));
     }
 
-    let build = Build { dir: work.path(), device, origin: options.changes.to_string(), epoch };
+    let build = Build { dir: work.path(), device, origin: &options.changes, epoch };
     let base_rows = old.base_rows();
     let changes = if merged.count == 0 {
         None

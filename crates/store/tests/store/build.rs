@@ -180,6 +180,58 @@ fn longest_records_and_shortest_tables() {
 }
 
 #[test]
+fn what_has_no_lines_has_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("s.db");
+    let sqlite = rusqlite::Connection::open(&file).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE twice (k, v); INSERT INTO twice VALUES ('a', 1), ('a', 2);
+             CREATE TABLE lacks (k, v); INSERT INTO lacks VALUES ('a', 1), (NULL, 2);",
+        )
+        .unwrap();
+    std::fs::create_dir(dir.path().join("files")).unwrap();
+    for name in ["one", "two"] {
+        std::fs::write(dir.path().join("files").join(name), "the same").unwrap();
+    }
+    let of = |table: &str| format!("sqlite:{}?table={table}", file.display());
+    let files = format!("dir:{}", dir.path().join("files").display());
+    for (spec, key, words) in [
+        (of("twice"), "k", "its key is also the key of row 1; keys must differ"),
+        (of("lacks"), "k", "key"),
+        (files, "content", "its key is also the key of row 1; keys must differ"),
+    ] {
+        let options = BuildOptions {
+            key: Some(key.into()),
+            ..BuildOptions::new(SourceSpec::parse(&spec).unwrap(), dir.path().join("db"))
+        };
+        let error = run(&options).err().expect("refused").to_string();
+        assert!(error.starts_with(&format!("row 2 of {spec}: ")) && error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn names_that_are_refused_have_one_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.jsonl");
+    std::fs::write(&path, "{\"k\":\"a\",\"v\\u0007\":1}\n").unwrap();
+    let options = BuildOptions {
+        key: Some("k".into()),
+        ..BuildOptions::new(SourceSpec::parse(path.to_str().unwrap()).unwrap(), dir.path().join("db"))
+    };
+    let column = run(&options).err().unwrap().to_string();
+    assert!(column.ends_with("; rename it, or choose others with --value"), "{column}");
+    for name in [".", ".."] {
+        let table =
+            run(&BuildOptions { name: Some(name.into()), ..options.clone() }).err().unwrap().to_string();
+        assert!(
+            table.ends_with("and neither . nor ..; rename it, or say another with --name NAME"),
+            "{table}"
+        );
+    }
+}
+
+#[test]
 fn what_goes_wrong_is_named_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let write = |text: &str| std::fs::write(dir.path().join("t.csv"), text).unwrap();

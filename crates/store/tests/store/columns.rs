@@ -53,7 +53,9 @@ fn a_key_that_is_missing_wipes_nothing() {
     }
     let error = change_with(dir, "c.csv", "k,n\na,9\n", |_| ()).unwrap_err().to_string();
     assert!(
-        error.contains("c.csv has no column \"s\"; its columns are k, n; add it, or say --partial"),
+        error.contains(
+            "c.csv: its source has no column \"s\"; its columns are k, n; add it, or say --partial"
+        ),
         "{error}"
     );
     // A null is meant; what is not said stays, whatever the update before said, and within one update too.

@@ -113,7 +113,12 @@ fn errors_name_what_a_person_wrote() {
     for (of, column, partial, words) in [
         ("table=feed", "id", true, format!("row 1 of {}: it has no \"b\"", following.spec("table=feed"))),
         (query, "id", true, format!("row 1 of {}: it has no \"b\"", following.spec(query))),
-        ("table=feed", "id", false, format!("row 1 of {}: {0} has no column", following.spec("table=feed"))),
+        (
+            "table=feed",
+            "id",
+            false,
+            format!("row 1 of {}: its source has no column", following.spec("table=feed")),
+        ),
         ("table=feed", "at", true, format!("feed in {file} has no column \"at\"; its columns are id, k, a")),
         (query, "at", true, format!("the query on {file} has no column \"at\"")),
         ("table=nope", "id", true, format!("nope in {file}: there is no such table; name one of feed")),

@@ -150,5 +150,5 @@ pub(crate) fn keys_of_types(url: &dyn Fn(&str) -> String, client: &mut postgres:
         }
     }
     let error = made("same", "n").err().unwrap().to_string();
-    assert!(error.contains("its key is also the key of line 1"), "{error}");
+    assert!(error.contains("its key is also the key of row 1"), "{error}");
 }

@@ -499,7 +499,10 @@ fn files_that_are_gone_are_removed_or_said_to_stay() {
     };
     build(&without, &device(), &mut ()).unwrap();
     let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
-    assert!(error.contains("table t has no directory of keys"), "{error}");
+    assert!(
+        error.contains("table t has no directory of keys") && error.ends_with("without --no-directory"),
+        "{error}"
+    );
 }
 
 #[test]
