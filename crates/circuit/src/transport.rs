@@ -70,7 +70,9 @@ pub enum TransportError {
         address: String,
     },
     /// The other party of a session with owners is gone, and without it they are not waited for.
-    #[error("the {who} is gone; nothing was learned, run it, this side and the owners again")]
+    #[error(
+        "the {who} is gone, see what it says; nothing was learned, run it, this side and the owners again"
+    )]
     Gone {
         /// Which part it played.
         who: String,

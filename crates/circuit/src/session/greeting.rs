@@ -268,7 +268,8 @@ impl<'a> Greeting<'a> {
         self.places().here.contains_key(&number)
     }
 
-    fn name(&self, role: Role, all: &[usize]) -> String {
+    /// Who it is, by its part and its inputs.
+    pub(super) fn name(&self, role: Role, all: &[usize]) -> String {
         match role {
             Role::Owner => format!("the owner of {}", inputs(self.circuit.inputs(), all)),
             other => format!("the {other}"),

@@ -175,6 +175,17 @@ pub enum SessionError {
         /// What was waited for.
         during: &'static str,
     },
+    /// An owner did not give what was due from it.
+    #[error(
+        "{who} {what} while its inputs were due; nothing was learned; it may not have reached the evaluator: see what both say, \
+         check that owner's --evaluator, and run all sides again"
+    )]
+    Owner {
+        /// Which owner.
+        who: String,
+        /// What it did.
+        what: &'static str,
+    },
     /// The connection failed.
     #[error("the connection failed {during}: {source}")]
     Io {
@@ -317,6 +328,15 @@ impl SessionError {
             Self::Gone { during } => format!("the peer closed the connection {during}"),
             Self::Silent { during } => format!("the peer was silent for longer than --timeout {during}"),
             other => other.to_string(),
+        }
+    }
+
+    /// The same of an owner, to a garbler.
+    fn of_owner(self, who: String) -> Self {
+        match self {
+            Self::Gone { .. } => Self::Owner { who, what: "closed the connection" },
+            Self::Silent { .. } => Self::Owner { who, what: "was silent for longer than --timeout" },
+            other => other,
         }
     }
 

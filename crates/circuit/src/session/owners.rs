@@ -101,7 +101,8 @@ pub fn garble<C: Read + Write>(
         let zeros = garbler.fresh_labels(owner.slots.iter().copied())?;
         let one = garbler.when(true);
         let pairs = Zeroizing::new(zeros.iter().map(|zero| [*zero, zero ^ one]).collect::<Vec<_>>());
-        let request = receive_at_most(&mut owner.channel, Message::Transfer, limit(pairs.len()))?;
+        let request = receive_at_most(&mut owner.channel, Message::Transfer, limit(pairs.len()))
+            .map_err(|error| error.of_owner(greeting.name(Role::Owner, &owner.inputs)))?;
         let sealed = sender.encrypt(&request, &pairs)?;
         send(&mut evaluator, Message::Transfer, &sealed)?;
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConnection, StreamOwned};
 
 use super::standing::{Candidate, Standing, give_way, make_room};
-use super::waking::{Looked, look};
+use super::waking::is_gone;
 use super::{
     BUFFER, Call, Connection, Security, Socket, Timeouts, TransportError, check_plain, is_silence, part,
     resolve, shake_hands,
@@ -307,17 +307,17 @@ impl Door {
             }
             let Some(listener) = self.listener else { return Ok(()) };
             let say = RefCell::new(say);
-            // Those who were let in, and wait for others. Nobody has anything to say by then.
+            // Those who were let in, and wait for others. What one has said by then is read when all are there.
             let waiting = RefCell::new(Vec::<(u64, TcpStream)>::new());
             let look_after = || {
                 if let Some((role, stream)) = &called
-                    && look(stream) == Looked::Gone
+                    && is_gone(stream)
                 {
                     return Err(TransportError::Gone { who: role.to_string() });
                 }
                 let mut ended = Ok(());
                 waiting.borrow_mut().retain(|(number, stream)| {
-                    let gone = look(stream) == Looked::Gone;
+                    let gone = is_gone(stream);
                     if gone && let Some(role) = greeting.holds_owners(*number) {
                         ended = Err(TransportError::Gone { who: role.to_string() });
                     } else if gone && let Some(said) = greeting.leave(*number) {

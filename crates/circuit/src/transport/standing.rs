@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv6Addr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::waking::{Looked, look, reset_at_close};
+use super::waking::{has_unread, reset_at_close};
 
 /// Connections that are looked at at a time. Where there would be more, of those who have said nothing, or of the
 /// others if these are more, the network that has most of them gives up the one that came first.
@@ -118,7 +118,7 @@ pub(super) fn give_way(candidates: &mut Vec<Candidate>) -> bool {
         let most = those.iter().rev().max_by_key(|at| of(network(candidates[**at].address)));
         let Some(at) = most.copied() else { return false };
         let candidate = &candidates[at];
-        if candidate.standing.step() == Step::Silent && look(&candidate.stream) == Looked::Bytes {
+        if candidate.standing.step() == Step::Silent && has_unread(&candidate.stream) {
             // What it has said was not read yet.
             candidate.standing.speaks();
         } else if candidate.gives_way() {

@@ -38,30 +38,26 @@ pub(super) fn reset_at_close(stream: &TcpStream) -> io::Result<()> {
     set(stream, libc::SO_LINGER, &libc::linger { l_onoff: 1, l_linger: 0 })
 }
 
-/// What a look at a connection shows, which takes nothing from it and waits for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Looked {
-    /// Nothing has come that was not read.
-    Nothing,
-    /// Bytes have come.
-    Bytes,
-    /// The other side has closed it, and everything was read.
-    Gone,
-}
-
-/// Looks at a connection; another thread may read it meanwhile.
-pub(super) fn look(stream: &TcpStream) -> Looked {
+/// Whether bytes have come that were not read; another thread may read them meanwhile.
+pub(super) fn has_unread(stream: &TcpStream) -> bool {
     let mut byte = 0u8;
     // SAFETY: the descriptor is open while the stream is borrowed, and there is room for the one byte.
     let read = unsafe {
         libc::recv(stream.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_PEEK | libc::MSG_DONTWAIT)
     };
-    match read {
-        0 => Looked::Gone,
-        1.. => Looked::Bytes,
-        _ => match io::Error::last_os_error().kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Looked::Nothing,
-            _ => Looked::Gone,
-        },
-    }
+    read > 0
+}
+
+/// What says that the other side sends nothing more, beside what every system says unasked.
+#[cfg(target_os = "linux")]
+const ENDED: libc::c_short = libc::POLLRDHUP;
+#[cfg(not(target_os = "linux"))]
+const ENDED: libc::c_short = 0;
+
+/// Whether the other side has closed a connection, also where bytes that it sent before were not read yet. Waits for nothing.
+pub(super) fn is_gone(stream: &TcpStream) -> bool {
+    let mut asked = libc::pollfd { fd: stream.as_raw_fd(), events: ENDED, revents: 0 };
+    // SAFETY: the descriptor is open while the stream is borrowed, and `asked` is the one that is spoken of.
+    let known = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    known > 0 && asked.revents & (ENDED | libc::POLLHUP | libc::POLLERR) != 0
 }

@@ -326,6 +326,51 @@ fn owners_garbler_and_evaluator() {
     });
 }
 
+/// An owner that is silent or gone where its choices are due, as one is that went to somebody else than the evaluator: the garbler says
+/// which, and where to look.
+#[test]
+fn an_owner_that_gives_nothing_is_named() {
+    let circuit = &Circuit::new(&sample());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let pair = || UnixStream::pair().unwrap();
+    for (silent, what) in [(true, "was silent for longer than --timeout"), (false, "closed the connection")] {
+        let ((ours, evaluator), (to_owner, mut owner)) = (pair(), pair());
+        let (mut elsewhere, other) = pair();
+        let said = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                assert!(session::owners::evaluate(after(evaluator, Vec::new()), setup, &mut ()).is_err());
+            });
+            scope.spawn(move || {
+                let all = (0..3).fold(Inputs::new(), |inputs, i| inputs.with(i, bits(1, 8)));
+                let ended = session::owners::supply(&mut owner, &mut elsewhere, circuit, Learns::Both, &all);
+                assert!(ended.is_err());
+            });
+            let mut other = Some(other);
+            let come = |greeting: &Greeting<'_>,
+                        take: &mut dyn FnMut(UnixStream, Peer) -> ControlFlow<()>| {
+                for mut channel in [ours, to_owner] {
+                    let peer = greeting.welcome(&mut channel)?;
+                    if silent {
+                        channel.set_read_timeout(Some(Duration::from_millis(200)))?;
+                    } else if peer.role() == session::Role::Owner {
+                        // Where it went ends, and so does the owner.
+                        other.take();
+                    }
+                    let _ = take(channel, peer);
+                }
+                Ok(())
+            };
+            session::owners::garble(come, setup, &mut ()).unwrap_err().to_string()
+        });
+        let want = format!(
+            "the owner of inputs 0 (\"a\"), 1 (\"b\"), 2 (\"x\") {what} while its inputs were due; nothing was learned; \
+             it may not have reached the evaluator"
+        );
+        assert!(said.starts_with(&want) && said.contains("check that owner's --evaluator"), "{said}");
+    }
+}
+
 #[test]
 fn three_halves_send_25_bytes_a_gate_and_the_evaluator_follows() {
     let netlist = sample();

@@ -376,29 +376,35 @@ fn who_comes_has_the_name_that_was_asked_for() {
     assert!(matches!(listener.only("no name"), Err(TransportError::Name { .. })));
 }
 
-/// An evaluator that waits for owners, and whose garbler ends meanwhile: it ends too, and not when the owners' time is over.
+/// An evaluator that waits for owners, and whose garbler ends meanwhile, before it has begun or after: it ends too, and not when the
+/// owners' time is over.
 #[test]
 fn an_evaluator_does_not_wait_for_owners_without_its_garbler() {
     let circuit = Circuit::new(&problems::make("mult8").unwrap());
     let device = Cpu::with_threads("cpu", 1).unwrap();
     let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let error = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let ends = |greeting: &Greeting<'_>, _: &mut dyn FnMut(TcpStream, Peer) -> ControlFlow<()>| {
-                let (mut evaluator, _) = listener.accept()?;
-                greeting.welcome(&mut evaluator)?;
-                Err("the garbler ends".into())
-            };
-            assert!(session::owners::garble(ends, setup, &mut ()).is_err());
+    for sent in [&b""[..], b"what nobody reads"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let error = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let ends =
+                    |greeting: &Greeting<'_>, _: &mut dyn FnMut(TcpStream, Peer) -> ControlFlow<()>| {
+                        let (mut evaluator, _) = listener.accept()?;
+                        greeting.welcome(&mut evaluator)?;
+                        evaluator.write_all(sent)?;
+                        Err("the garbler ends".into())
+                    };
+                assert!(session::owners::garble(ends, setup, &mut ()).is_err());
+            });
+            let minutes = Timeouts { wait: Duration::from_secs(600), ..timeouts(20_000) };
+            let peers = Peers { tls: None, plain_text: false, timeouts: minutes };
+            let door = peers.door(Some("127.0.0.1:0"), Some(&address), None, true).unwrap();
+            session::owners::evaluate(door.arrivals(&mut |_| {}), setup, &mut ()).unwrap_err().to_string()
         });
-        let minutes = Timeouts { wait: Duration::from_secs(600), ..timeouts(20_000) };
-        let peers = Peers { tls: None, plain_text: false, timeouts: minutes };
-        let door = peers.door(Some("127.0.0.1:0"), Some(&address), None, true).unwrap();
-        session::owners::evaluate(door.arrivals(&mut |_| {}), setup, &mut ()).unwrap_err().to_string()
-    });
-    assert!(error.starts_with("the garbler is gone; ") && error.contains("missing: owners of"), "{error}");
+        let (start, missing) = ("the garbler is gone, see what it says; ", "missing: owners of");
+        assert!(error.starts_with(start) && error.contains(missing), "{error}");
+    }
 }
 
 /// Without owners an evaluator can be replaced. One that ends after an owner has come to it ends the garbler at once, and so the owner:
@@ -457,7 +463,9 @@ fn an_evaluator_that_owners_have_gone_to_is_not_replaced() {
         evaluator(1);
         let (garbler, owner) = (garbler.join().unwrap(), owner.join().unwrap());
         assert!(
-            garbler.starts_with("the evaluator is gone; nothing was learned, run it, this side and the"),
+            garbler.starts_with(
+                "the evaluator is gone, see what it says; nothing was learned, run it, this side and the"
+            ),
             "{garbler}"
         );
         assert!(owner.starts_with("the garbler is gone") && owner.contains("run all sides again"), "{owner}");
