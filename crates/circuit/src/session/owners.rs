@@ -93,8 +93,9 @@ pub fn garble<C: Read + Write>(
     let mut senders = Vec::new();
     for owner in &mut owners.all {
         let sender = proxy::Sender::new()?;
-        send(&mut owner.channel, Message::Transfer, &sender.publish())?;
-        flush(&mut owner.channel, Message::Transfer)?;
+        let sent = send(&mut owner.channel, Message::Transfer, &sender.publish());
+        let sent = sent.and_then(|()| flush(&mut owner.channel, Message::Transfer));
+        sent.map_err(|error| error.of_owner(greeting.name(Role::Owner, &owner.inputs)))?;
         senders.push(sender);
     }
     for (owner, sender) in owners.all.iter_mut().zip(senders) {
