@@ -13,8 +13,9 @@
 //!
 //! The first wires are the inputs', the last are the outputs', both least significant bit first. Gates are in an order
 //! in which every wire is written before it is read, and each wire is written once: anything else is refused with its
-//! line. `AND`, `XOR` and `INV` each become one gate, whatever they read, so that counts stay those of the file; `OR` becomes
-//! three, one of them an AND.
+//! line. `AND`, `XOR` and `INV` each become one gate, so that counts stay those of the file; `OR` becomes three, one of them an
+//! AND. What reads a constant and is one itself, or a copy, becomes none: [`write`] has such gates as `EQ` and `EQW`, so a
+//! file that is read, written and read again is the same circuit.
 //!
 //! A netlist that is larger than memory is read by [`Reader`], gate by gate, in a bit of memory a wire:
 //!
@@ -534,8 +535,10 @@ pub(super) fn read_at(
             return Err(reader.lines.error(reason, "cut it into pieces, or stream it"));
         }
         let mut push = |kind, a: Wire, b: Wire| {
-            gates.push(Gate::new(kind, a, b));
-            Wire(1 + given + gates.len() as u32)
+            known(kind, a, b).unwrap_or_else(|| {
+                gates.push(Gate::new(kind, a, b));
+                Wire(1 + given + gates.len() as u32)
+            })
         };
         match gate {
             FileGate::And { a, b, out } => {
@@ -561,9 +564,18 @@ pub(super) fn read_at(
         .map_err(|e| reader.lines.error(e.to_string(), "report this: the file was checked before"))
 }
 
+/// The wire that has a gate's value, where a constant that it reads says which.
+fn known(kind: Kind, a: Wire, b: Wire) -> Option<Wire> {
+    match (kind, a.min(b), a.max(b)) {
+        (Kind::And, Wire::ZERO, _) | (Kind::Xor, Wire::ONE, Wire::ONE) => Some(Wire::ZERO),
+        (Kind::And, Wire::ONE, other) | (Kind::Xor, Wire::ZERO, other) => Some(other),
+        _ => None,
+    }
+}
+
 /// Writes a netlist in Bristol Fashion; names of inputs and outputs have no place there.
 ///
-/// A gate is a line: `AND`, `XOR`, `INV`, or `EQ` and `EQW` where it reads a constant. Outputs have to be the last wires:
+/// A gate is a line: `AND`, `XOR`, `INV`, or `EQ` and `EQW` where it is a constant or a copy. Outputs have to be the last wires:
 /// a bit that is an input, a constant or an output already takes a further `EQ` or `EQW`.
 ///
 /// # Errors
@@ -606,27 +618,21 @@ pub fn write(netlist: &Netlist, mut to: impl Write) -> io::Result<()> {
         Some(gate) => numbers[gate],
         None => u64::from(w.0) - 2,
     };
+    let same = |to: &mut dyn Write, out: u64, wire: Wire| match wire.is_constant() {
+        true => writeln!(to, "1 1 {} {out} EQ", wire.0),
+        false => writeln!(to, "1 1 {} {out} EQW", number(wire)),
+    };
     for (gate, &out) in netlist.gates().iter().zip(&numbers) {
         let (a, b) = (gate.a().min(gate.b()), gate.a().max(gate.b()));
-        match (gate.kind(), a, b) {
-            (Kind::And, Wire::ZERO, _) => writeln!(to, "1 1 0 {out} EQ")?,
-            (Kind::And, Wire::ONE, Wire::ONE) => writeln!(to, "1 1 1 {out} EQ")?,
-            (Kind::Xor, a, b) if b.is_constant() => writeln!(to, "1 1 {} {out} EQ", a.0 ^ b.0)?,
-            (Kind::And, Wire::ONE, b) | (Kind::Xor, Wire::ZERO, b) => {
-                writeln!(to, "1 1 {} {out} EQW", number(b))?;
-            }
-            (Kind::Xor, Wire::ONE, b) => writeln!(to, "1 1 {} {out} INV", number(b))?,
-            (Kind::And, a, b) => writeln!(to, "2 1 {} {} {out} AND", number(a), number(b))?,
-            (Kind::Xor, a, b) => writeln!(to, "2 1 {} {} {out} XOR", number(a), number(b))?,
+        match (known(gate.kind(), a, b), gate.kind()) {
+            (Some(wire), _) => same(&mut to, out, wire)?,
+            (_, Kind::Xor) if a == Wire::ONE => writeln!(to, "1 1 {} {out} INV", number(b))?,
+            (_, Kind::And) => writeln!(to, "2 1 {} {} {out} AND", number(a), number(b))?,
+            (_, Kind::Xor) => writeln!(to, "2 1 {} {} {out} XOR", number(a), number(b))?,
         }
     }
     for (place, wire) in copies {
-        let out = first_output + place;
-        if wire.is_constant() {
-            writeln!(to, "1 1 {} {out} EQ", wire.0)?;
-        } else {
-            writeln!(to, "1 1 {} {out} EQW", number(wire))?;
-        }
+        same(&mut to, first_output + place, wire)?;
     }
     to.flush()
 }

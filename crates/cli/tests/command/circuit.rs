@@ -88,6 +88,31 @@ fn circuits_are_evaluated_by_name_and_by_file() {
     assert_eq!((&stats["input_wires"], &stats["paper"]), (&json!(4), &Value::Null));
 }
 
+/// What is said of a converted file is what the file has, which is the circuit that was read: converted again, it stays.
+#[test]
+fn a_converted_file_is_the_same_circuit() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // The first of both ANDs is a copy, for its other operand is 1.
+    std::fs::write(dir.join("k.txt"), "3 5\n2 1 1\n1 1\n\n1 1 1 2 EQ\n2 1 0 2 3 AND\n2 1 3 1 4 AND\n")
+        .unwrap();
+    let stats = |file: &str| json(&ok(dir, &["stats", file, "--json"]));
+    let read = stats("k.txt");
+    for (from, to) in [("k.txt", "k1.txt"), ("k1.txt", "k2.txt")] {
+        let made = json(&ok(dir, &["convert", from, "--out", to, "--json"]));
+        for of in [&made, &stats(to)] {
+            assert_eq!((&of["digest"], &of["ands"], &of["xors"]), (&read["digest"], &json!(1), &json!(0)));
+        }
+        let said = stderr(&ok(dir, &["convert", from, "--out", to, "--force"]));
+        assert!(
+            said.contains(&format!("1 ANDs and 0 XORs, digest {}", read["digest"].as_str().unwrap())),
+            "{said}"
+        );
+    }
+    let [one, two] = ["k1.txt", "k2.txt"].map(|file| std::fs::read(dir.join(file)).unwrap());
+    assert_eq!(one, two);
+}
+
 /// What a circuit declares of its inputs is checked on one's own, and sets are put in order for the person.
 #[test]
 fn sets_are_put_in_order_and_what_is_none_is_refused() {
