@@ -169,9 +169,11 @@ pub enum SessionError {
     },
     /// The peer was silent for too long.
     #[error(
-        "the peer was silent for longer than --timeout {during}; nothing was learned; is it running, and is --timeout long enough?"
+        "the peer was silent for longer than {limit} {during}; nothing was learned; is it running, and is {limit} long enough?"
     )]
     Silent {
+        /// Which limit held: what it is named after.
+        limit: &'static str,
         /// What was waited for.
         during: &'static str,
     },
@@ -326,8 +328,18 @@ impl SessionError {
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Gone { during } => format!("the peer closed the connection {during}"),
-            Self::Silent { during } => format!("the peer was silent for longer than --timeout {during}"),
+            Self::Silent { limit, during } => format!("the peer was silent for longer than {limit} {during}"),
             other => other.to_string(),
+        }
+    }
+
+    /// The same to an owner, which waits for all others, and so longer.
+    fn for_owner(self) -> Self {
+        match self {
+            Self::Silent { during, .. } => {
+                Self::Silent { limit: "the larger of --timeout and --wait", during }
+            }
+            other => other,
         }
     }
 
@@ -351,7 +363,7 @@ impl SessionError {
         };
         match source.kind() {
             UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted => SessionError::Gone { during },
-            WouldBlock | TimedOut => SessionError::Silent { during },
+            WouldBlock | TimedOut => SessionError::Silent { limit: "--timeout", during },
             _ => SessionError::Io { during, source },
         }
     }

@@ -50,6 +50,16 @@ pub fn supply_for<C: Read + Write>(
     learns: Learns,
     inputs: &Inputs,
 ) -> Result<(), SessionError> {
+    give(garbler, evaluator, circuit, learns, inputs).map_err(SessionError::for_owner)
+}
+
+fn give<C: Read + Write>(
+    garbler: impl Arrivals<C>,
+    evaluator: impl Arrivals<C>,
+    circuit: &Circuit,
+    learns: Learns,
+    inputs: &Inputs,
+) -> Result<(), SessionError> {
     let own = inputs.bits(circuit)?;
     let greeting = |role| Greeting::of_owner(circuit, learns, inputs, role);
     let (garbler, _) = &mut first(&greeting(Role::Garbler)?, garbler)?;
@@ -73,7 +83,8 @@ pub fn supply_for<C: Read + Write>(
     let ended =
         receive(garbler, Message::Done, &mut []).and_then(|()| receive(evaluator, Message::Done, &mut []));
     ended.map_err(|e| {
-        e.unsure("the inputs were given, the garbler and the evaluator may have learned the outputs")
+        e.for_owner()
+            .unsure("the inputs were given, the garbler and the evaluator may have learned the outputs")
     })
 }
 

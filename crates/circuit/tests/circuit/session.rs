@@ -371,6 +371,70 @@ fn an_owner_that_gives_nothing_is_named() {
     }
 }
 
+/// A connection whose end is silence.
+struct Silent(UnixStream);
+
+impl Read for Silent {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self.0.read(bytes) {
+            Ok(0) | Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+            read => read,
+        }
+    }
+}
+
+impl Write for Silent {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What an owner waits for the others is the larger of two limits, so it names both: where they should come, and at the end.
+#[test]
+fn an_owner_names_the_limit_that_held() {
+    let circuit = &Circuit::new(&sample());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let pair = || UnixStream::pair().unwrap();
+    let ((to_evaluator, mut to_garbler), (og, go), (oe, mut eo)) = (pair(), pair(), pair());
+    let said = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let come = arrivals(vec![to_evaluator, go]);
+            assert!(session::owners::garble(come, setup, &mut ()).is_err());
+        });
+        // It ends where the garbler sends to it; the owner's connection stays.
+        let evaluator = scope.spawn(move || {
+            let ends = |greeting: &Greeting<'_>, _: &mut dyn FnMut(UnixStream, Peer) -> ControlFlow<()>| {
+                greeting.meet(&mut to_garbler)?;
+                greeting.welcome(&mut eo)?;
+                drop(to_garbler);
+                Err("the evaluator ends".into())
+            };
+            assert!(session::owners::evaluate(ends, setup, &mut ()).is_err());
+            eo
+        });
+        let all = (0..3).fold(Inputs::new(), |inputs, i| inputs.with(i, bits(1, 8)));
+        let ended = session::owners::supply(&mut Silent(og), &mut Silent(oe), circuit, Learns::Both, &all);
+        drop(evaluator.join().unwrap());
+        ended.unwrap_err().to_string()
+    });
+    let limit = "the peer was silent for longer than the larger of --timeout and --wait";
+    assert!(said.starts_with(&format!("{limit} at the end; the inputs were given")), "{said}");
+    let (none, also) = pair();
+    none.shutdown(std::net::Shutdown::Read).unwrap();
+    let one = Inputs::new().with(0, bits(1, 8));
+    let ended = session::owners::supply(&mut Silent(none), &mut Silent(also), circuit, Learns::Both, &one);
+    let said = ended.unwrap_err().to_string();
+    assert!(
+        said.starts_with(&format!("{limit} during the hello; nothing was learned; is it running")),
+        "{said}"
+    );
+}
+
 #[test]
 fn three_halves_send_25_bytes_a_gate_and_the_evaluator_follows() {
     let netlist = sample();

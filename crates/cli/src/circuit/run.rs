@@ -124,8 +124,8 @@ pub(crate) struct Run {
     /// something else, is turned away by then and ends nothing
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-    /// Seconds to wait for a peer to be there, with owners for the next; an owner waits as long for each step of the others,
-    /// who wait for all owners and then compute
+    /// Seconds to wait for a peer to be there, with owners for the next. For each step of the others, who wait for all owners
+    /// and then compute, an owner waits the larger of this and --timeout
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
     #[command(flatten)]
