@@ -134,6 +134,12 @@ impl From<blindcore_tls::Error> for TransportError {
 }
 
 impl TransportError {
+    /// Whether it is of a peer or of the way to one, and not of a name or of files that this side makes.
+    #[must_use]
+    pub fn is_of_peers(&self) -> bool {
+        !matches!(self, Self::Name { .. } | Self::Exists { .. } | Self::New(_))
+    }
+
     fn handshake(source: &io::Error) -> Self {
         let why = match fault(source) {
             Some(fault) => explain(&fault),

@@ -85,7 +85,8 @@ fn code(error: &anyhow::Error) -> &'static str {
             _ if matches!(e.downcast_ref(), Some(StoreError::Source(_))) => "source",
             _ if e.is::<StoreError>() => "database",
             _ if e.is::<output::Fault>() => "usage",
-            _ if e.is::<TransportError>() || e.is::<SessionError>() => "peer",
+            _ if e.is::<SessionError>() => "peer",
+            _ if e.downcast_ref().is_some_and(TransportError::is_of_peers) => "peer",
             _ if e.is::<std::io::Error>() => "io",
             _ => return None,
         })

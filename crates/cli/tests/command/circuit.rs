@@ -308,6 +308,25 @@ fn bad_input_is_refused_in_one_line() {
     refuse(&["garble", "--circuit", "wide.txt", "--instances", "1000000"], &["labels", "fewer --instances"]);
 }
 
+/// What keeps an identity from being made has to do with no peer.
+#[test]
+fn an_identity_s_errors_are_not_a_peer_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    ok(dir, &["identity", "alice"]);
+    for (args, code) in [
+        (&["no name"][..], "refused"),
+        (&["alice"], "refused"),
+        (&["bob", "--out", "nowhere"], "refused"),
+        (&["bob", "--out", "alice.crt"], "io"),
+    ] {
+        let output = run(dir, &[&["circuit", "identity", "--json"], args].concat());
+        refused(&output, &[]);
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said["code"], code, "{said}");
+    }
+}
+
 #[test]
 fn no_private_key_is_lost_and_no_half_of_an_identity_is_left() {
     let dir = tempfile::tempdir().unwrap();
