@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::circuit::Circuit;
 use crate::formats::{self, FormatError};
 use crate::netlist::Netlist;
 use crate::problems::{self, ProblemError, is_name};
@@ -21,6 +22,11 @@ pub enum LoadError {
         blindcore_units::quoted(.0)
     )]
     Neither(String),
+    /// A name, where only a file can be streamed.
+    #[error(
+        "{0} is a circuit's name, and --stream takes a file; `blindcore circuit make {0} --out FILE` writes one"
+    )]
+    Stream(String),
 }
 
 /// Whether the text means a file: there is one, and it is not a folder that has a circuit's name.
@@ -49,6 +55,17 @@ pub fn load(circuit: &str, note: &mut dyn FnMut(&str)) -> Result<Netlist, LoadEr
         Err(ProblemError::Unknown(_)) => Err(LoadError::Neither(circuit.to_owned())),
         made => Ok(made?),
     }
+}
+
+/// The circuit of a file that is streamed: see [`Circuit::stream`].
+///
+/// # Errors
+/// As there; or what is meant is a name.
+pub fn stream(circuit: &str, folder: &Path) -> Result<Circuit, LoadError> {
+    if !is_file(circuit) && is_name(circuit) {
+        return Err(LoadError::Stream(circuit.to_owned()));
+    }
+    Ok(Circuit::stream(Path::new(circuit), folder)?)
 }
 
 #[cfg(test)]

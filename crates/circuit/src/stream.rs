@@ -8,8 +8,8 @@ use std::path::Path;
 
 use blindcore_files::text;
 
-use crate::formats::FormatError;
 use crate::formats::bristol::{FileGate, Reader};
+use crate::formats::{FormatError, Language, start};
 use crate::ports::{Form, PortShape};
 use crate::windows::{AND, ONE, Record, Windows, ZERO};
 
@@ -34,8 +34,14 @@ impl Streamed {
         let kept = |source| FormatError::Records { folder: folder.display().to_string(), source };
         let (file, bytes) = crate::formats::open(path, &name)?;
         let input = text::unmarked(BufReader::with_capacity(1 << 20, file));
-        let input = input.map_err(|source| FormatError::Io { file: name.clone(), source })?;
-        let mut reader = Reader::new(&name, input, bytes)?;
+        let mut input = input.map_err(|source| FormatError::Io { file: name.clone(), source })?;
+        let (language, line, _) = start(&name, &mut input)?;
+        if let Language::Verilog = language {
+            let reason = "it is in Verilog, and --stream takes Bristol formats alone".to_owned();
+            let remedy = "write one of it with `blindcore circuit convert`";
+            return Err(FormatError::Content { file: name, line, reason, remedy });
+        }
+        let mut reader = Reader::new_at(&name, line, input, bytes)?;
         let header = reader.header().clone();
         let too_many = |reason: String| FormatError::Content {
             file: name.clone(),

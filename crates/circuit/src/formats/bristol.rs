@@ -129,7 +129,9 @@ struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     fn error(&self, reason: impl Into<String>, remedy: &'static str) -> FormatError {
-        FormatError::Content { file: self.name.clone(), line: self.number, reason: reason.into(), remedy }
+        // Of what is empty it is the first that is missing.
+        let (file, line) = (self.name.clone(), self.number.max(1));
+        FormatError::Content { file, line, reason: reason.into(), remedy }
     }
 
     /// Whether there was another line.
@@ -225,7 +227,7 @@ impl<R: BufRead> Reader<R> {
         Self::new_at(name, 1, input, bytes)
     }
 
-    fn new_at(name: &str, first_line: u64, input: R, bytes: u64) -> Result<Self, FormatError> {
+    pub(crate) fn new_at(name: &str, first_line: u64, input: R, bytes: u64) -> Result<Self, FormatError> {
         let mut lines =
             Lines { name: name.to_owned(), input, line: Vec::new(), number: first_line.saturating_sub(1) };
         let missing = |lines: &Lines<R>, what: &str| lines.error(format!("the file ends before {what}"), CUT);

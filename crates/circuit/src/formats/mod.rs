@@ -115,7 +115,28 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Netlist, FormatError> {
 fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, FormatError> {
     let io = |source| FormatError::Io { file: name.to_owned(), source };
     let mut input = text::unmarked(input).map_err(io)?;
-    // White space and comments before the content are counted, so that lines are the file's.
+    let (language, line, mut text) = start(name, &mut input)?;
+    match language {
+        Language::Bristol => bristol::read_at(name, line, input, bytes),
+        Language::Verilog if bytes > verilog::MAX_BYTES => Err(verilog::too_large(name, bytes)),
+        Language::Verilog => {
+            input.take(verilog::MAX_BYTES).read_to_end(&mut text).map_err(io)?;
+            verilog::read_at(name, line, &text)
+        }
+    }
+}
+
+/// What a netlist is written in.
+pub(crate) enum Language {
+    /// One of both Bristol formats.
+    Bristol,
+    Verilog,
+}
+
+/// Takes white space and comments before the content. Returns what that is written in, the line in which it starts, so that lines are
+/// the file's, and what was taken of it.
+pub(crate) fn start(name: &str, input: &mut impl BufRead) -> Result<(Language, u64, Vec<u8>), FormatError> {
+    let io = |source| FormatError::Io { file: name.to_owned(), source };
     let (mut line, mut head) = (1, Vec::new());
     let first = loop {
         let seen = input.fill_buf().map_err(io)?;
@@ -131,7 +152,7 @@ fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, For
             b'/' => {
                 // A comment of either format; what is none is Verilog's.
                 let limit = verilog::MAX_BYTES;
-                (&mut input).take(limit).read_until(b'\n', &mut head).map_err(io)?;
+                input.take(limit).read_until(b'\n', &mut head).map_err(io)?;
                 if !head.starts_with(b"//") {
                     break Some(first);
                 }
@@ -144,15 +165,8 @@ fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, For
         input.consume(1);
     };
     match first {
-        Some(b'0'..=b'9') => bristol::read_at(name, line, input, bytes),
-        Some(b'/' | b'(' | b'`' | b'a'..=b'z') => {
-            if bytes > verilog::MAX_BYTES {
-                return Err(verilog::too_large(name, bytes));
-            }
-            let mut text = head;
-            input.take(verilog::MAX_BYTES).read_to_end(&mut text).map_err(io)?;
-            verilog::read_at(name, line, &text)
-        }
+        Some(b'0'..=b'9') => Ok((Language::Bristol, line, head)),
+        Some(b'/' | b'(' | b'`' | b'a'..=b'z') => Ok((Language::Verilog, line, head)),
         other => Err(FormatError::Content {
             file: name.to_owned(),
             line,

@@ -186,6 +186,38 @@ fn what_is_no_netlist_is_refused_by_line() {
     assert!(nowhere.contains("none can't keep") && nowhere.contains("TMPDIR"), "{nowhere}");
 }
 
+#[test]
+fn what_is_not_streamed_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other");
+    for (text, want) in [
+        (
+            "// from yosys\nmodule m(a, y);\n",
+            ", line 2: it is in Verilog, and --stream takes Bristol formats alone; write one of it with `blindcore circuit convert`",
+        ),
+        ("", ", line 1: there is nothing in it; give a file in Bristol Fashion"),
+        ("\n\n?", ", line 3: a netlist doesn't start with '?'; give a file"),
+        ("0 1\n", ", line 1: the file ends before the inputs' widths"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = Circuit::stream(&path, dir.path()).unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+    let nothing = bristol::Reader::new("nothing", &b""[..], 0).map(drop).unwrap_err().to_string();
+    assert!(nothing.starts_with("nothing, line 1: the file ends before"), "{nothing}");
+    let name = blindcore_circuit::named::stream("mult8", dir.path()).unwrap_err().to_string();
+    assert_eq!(
+        name,
+        "mult8 is a circuit's name, and --stream takes a file; `blindcore circuit make mult8 --out FILE` writes one"
+    );
+    assert!(
+        blindcore_circuit::named::stream("none.txt", dir.path())
+            .unwrap_err()
+            .to_string()
+            .contains("can't be read")
+    );
+}
+
 /// Inputs have slots beside those of live wires: more of them than a session takes are refused before any is numbered.
 #[test]
 fn more_inputs_than_a_session_takes_are_refused() {

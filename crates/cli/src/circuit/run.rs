@@ -1,11 +1,12 @@
 //! `blindcore circuit run`: a party of a session, and `blindcore circuit identity`: what it shows the others.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_circuit::circuit::{Circuit, PortShape};
+use blindcore_circuit::named;
 use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
 use blindcore_circuit::transport::{self, Door, Peers, Timeouts, Tls};
 use blindcore_circuit::values::{self, Unplaced};
@@ -155,7 +156,7 @@ pub(crate) struct Identity {
 pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     check_options(args)?;
     let circuit = if args.stream {
-        Circuit::stream(Path::new(&args.circuit), &std::env::temp_dir())?
+        named::stream(&args.circuit, &std::env::temp_dir())?
     } else {
         Circuit::of(load(&args.circuit)?)
     };

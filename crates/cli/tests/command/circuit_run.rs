@@ -414,6 +414,10 @@ fn what_does_not_fit_is_refused() {
     let empty = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "/dev/null"];
     refused(&alone(&[&garbler[..], &["--input", "1"], &empty].concat()), &["there is none in it"]);
 
+    let streamed =
+        ["--role", "garbler", "--circuit", "mult8", "--stream", "--input", "1", "--listen", "127.0.0.1:0"];
+    refused(&alone(&streamed), &["--stream takes a file", "circuit make mult8 --out FILE"]);
+
     differ(dir, &mult, &["--input", "1"], &["--input", "2", "--reveal", "garbler"], &["--reveal"]);
     differ(
         dir,
