@@ -33,8 +33,11 @@
 use super::FormatError;
 use crate::netlist::{Gate, Kind, MAX_WIRES, Netlist, Port, Wire};
 use crate::ports::MAX_PORTS;
+use blindcore_files::new_file::NewFileError;
+use blindcore_files::{Access, Existing, NewFile};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
 
 /// Bytes in a line, at most.
 pub(crate) const MAX_LINE: u64 = 1 << 26;
@@ -637,4 +640,14 @@ pub fn write(netlist: &Netlist, mut to: impl Write) -> io::Result<()> {
         same(&mut to, first_output + place, wire)?;
     }
     to.flush()
+}
+
+/// Writes a netlist as [`write`] does to a file, whole or not at all. Returns its bytes.
+///
+/// # Errors
+/// As [`NewFile::create`] and [`NewFile::finish`].
+pub fn write_file(netlist: &Netlist, path: &Path, over: Existing) -> Result<u64, NewFileError> {
+    let mut file = NewFile::create(path, Access::Everyone)?;
+    write(netlist, &mut file).map_err(|error| NewFileError::Io { path: path.to_owned(), error })?;
+    file.finish(over)
 }

@@ -7,7 +7,7 @@ use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, FAMILIES, MAX_ANDS, PROBLEMS, Problem};
-use blindcore_files::{Access, Existing, NewFile};
+use blindcore_files::Existing;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -106,10 +106,7 @@ pub(super) fn write(netlist: &Netlist, out: Option<&Path>, over: Existing, json:
         formats::bristol::write(netlist, &mut text)?;
         return output::print(std::str::from_utf8(&text).context("a circuit file is text")?);
     };
-    let mut file = NewFile::create(path, Access::Everyone)?;
-    formats::bristol::write(netlist, &mut file)
-        .with_context(|| format!("{} can't be written", path.display()))?;
-    let bytes = file.finish(over)?;
+    let bytes = formats::bristol::write_file(netlist, path, over)?;
     let (ands, gates, digest) = (netlist.ands(), netlist.gates().len(), short_digest(&digest(netlist)));
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {

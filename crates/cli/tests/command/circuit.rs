@@ -327,6 +327,25 @@ fn an_identity_s_errors_are_not_a_peer_s() {
     }
 }
 
+/// A disk that takes no more, here a limit of the process, has a remedy and leaves nothing.
+#[test]
+fn a_circuit_that_finds_no_room_has_a_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    ok(dir, &["make", "mult64", "--out", "whole.txt"]);
+    for command in ["make mult64", "convert whole.txt"] {
+        let limited =
+            format!("trap '' XFSZ; ulimit -f 8; exec \"$0\" circuit {command} --out part.txt --json");
+        let mut shell = std::process::Command::new("sh");
+        let output =
+            shell.current_dir(dir).args(["-c", &limited, env!("CARGO_BIN_EXE_blindcore")]).output().unwrap();
+        refused(&output, &["part.txt can't be written: ", "; check that disk"]);
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said["code"], "io", "{said}");
+        assert_eq!(std::fs::read_dir(dir).unwrap().count(), 1);
+    }
+}
+
 #[test]
 fn no_private_key_is_lost_and_no_half_of_an_identity_is_left() {
     let dir = tempfile::tempdir().unwrap();
