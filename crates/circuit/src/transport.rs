@@ -35,7 +35,8 @@ use rustls::{
 };
 use zeroize::Zeroizing;
 
-use call::Call;
+pub use call::peer_name;
+use call::{Call, server_name};
 pub use listener::{Door, Listener, TurnedAway, listen};
 pub use socket::Socket;
 use socket::{is_reset, is_silence, part, shake_hands};
@@ -374,6 +375,8 @@ impl Peers {
         if listen.is_some() == connect.is_some() && !(owners && listen.is_some()) {
             return Err(TransportError::Way);
         }
+        // Before anybody is reached, or comes, and hears something else.
+        peer_name.map(server_name).transpose()?;
         let mut listener = listen.map(|address| self.listen(address)).transpose()?;
         if let (None, Some(name)) = (connect, peer_name) {
             listener = listener.map(|listener| listener.only(name)).transpose()?;
@@ -521,6 +524,9 @@ fn connect_until(
     security: &Security,
     timeouts: Timeouts,
 ) -> Result<Connection, TransportError> {
+    if let Security::Tls { peer_name, .. } = security {
+        server_name(peer_name)?;
+    }
     loop {
         let stream = reach(deadline, address, security, timeouts)?;
         match protect(stream, address, security, timeouts) {
@@ -615,10 +621,6 @@ fn protect(
             Err(Unprotected::Failed(TransportError::handshake(&e)))
         }
     }
-}
-
-fn server_name(name: &str) -> Result<ServerName<'static>, TransportError> {
-    ServerName::try_from(name.to_owned()).map_err(|_| TransportError::Name { name: name.to_owned() })
 }
 
 fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {

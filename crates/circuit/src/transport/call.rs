@@ -1,6 +1,8 @@
-//! A peer that this side connects to, and its hello.
+//! A peer that this side connects to, its name and its hello.
 
 use std::time::Instant;
+
+use rustls::pki_types::ServerName;
 
 use super::{Connection, PAUSE, Security, Timeouts, TransportError, connect_until};
 use crate::session::{Greeting, Peer, SessionError};
@@ -44,4 +46,16 @@ impl Call {
             }
         }
     }
+}
+
+/// A name that a certificate can have, as an option names it.
+///
+/// # Errors
+/// None can have it.
+pub fn peer_name(name: &str) -> Result<String, TransportError> {
+    server_name(name).map(|_| name.to_owned())
+}
+
+pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, TransportError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| TransportError::Name { name: name.to_owned() })
 }

@@ -376,6 +376,31 @@ fn who_comes_has_the_name_that_was_asked_for() {
     assert!(matches!(listener.only("no name"), Err(TransportError::Name { .. })));
 }
 
+/// A name that no certificate can have is refused before anybody is reached, who would hear something else, and before anything is bound.
+#[test]
+fn names_are_looked_at_before_anybody_is_reached() {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let there = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = there.local_addr().unwrap().to_string();
+    for name in ["", "*"] {
+        let security = tls(dir.path(), "alice", "bob", name);
+        let connected = transport::connect(&address, &security, timeouts(20_000));
+        assert!(matches!(connected, Err(TransportError::Name { .. })), "{name:?}");
+        let Security::Tls { tls, .. } = security else { unreachable!() };
+        let peers = Peers { tls: Some(tls), plain_text: false, timeouts: timeouts(20_000) };
+        for (listen, connect) in [(Some(&*address), None), (None, Some(&*address))] {
+            let door = peers.door(listen, connect, Some(name), false).map(drop);
+            assert!(matches!(door, Err(TransportError::Name { .. })), "{name:?}: {door:?}");
+        }
+        let refused = transport::peer_name(name).unwrap_err().to_string();
+        assert!(refused.contains("take one such as alice"), "{refused}");
+    }
+    assert_eq!(transport::peer_name("alice").unwrap(), "alice");
+    there.set_nonblocking(true).unwrap();
+    assert_eq!(there.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
 /// An evaluator that waits for owners, and whose garbler ends meanwhile, before it has begun or after: it ends too, and not when the
 /// owners' time is over.
 #[test]

@@ -113,10 +113,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", requires = "cert")]
     trust: Option<PathBuf>,
     /// The name that the peer's certificate must have [default: the host of --connect; whoever comes to --listen, any that is trusted]
-    #[arg(long, value_name = "NAME", requires = "cert")]
+    #[arg(long, value_name = "NAME", requires = "cert", value_parser = transport::peer_name)]
     peer_name: Option<String>,
     /// The name in the evaluator's certificate, of an owner [default: the host of --evaluator]
-    #[arg(long, value_name = "NAME", requires_all = ["cert", "evaluator"])]
+    #[arg(long, value_name = "NAME", requires_all = ["cert", "evaluator"], value_parser = transport::peer_name)]
     evaluator_name: Option<String>,
     /// No TLS, although the peer is on another machine: everybody between reads along
     #[arg(long, conflicts_with = "cert")]

@@ -414,6 +414,19 @@ fn what_does_not_fit_is_refused() {
     let empty = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "/dev/null"];
     refused(&alone(&[&garbler[..], &["--input", "1"], &empty].concat()), &["there is none in it"]);
 
+    // A name that is none is one before anybody is reached, also of the second whom an owner goes to.
+    let there = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = there.local_addr().unwrap().to_string();
+    let owner =
+        ["--role", "owner", "--circuit", "mult8", "--input", "0=1", "--connect", &address, "--evaluator"];
+    for name in ["", "*"] {
+        for option in ["--peer-name", "--evaluator-name"] {
+            let named = [&owner[..], &["127.0.0.1:1", option, name], &ALICE].concat();
+            refused(&alone(&named), &[option, "take one such as alice"]);
+        }
+    }
+    there.set_nonblocking(true).unwrap();
+    assert_eq!(there.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     let streamed =
         ["--role", "garbler", "--circuit", "mult8", "--stream", "--input", "1", "--listen", "127.0.0.1:0"];
     refused(&alone(&streamed), &["--stream takes a file", "circuit make mult8 --out FILE"]);
