@@ -22,6 +22,7 @@ mod schemes;
 mod secured;
 mod sum;
 mod sum_cents;
+mod sum_exact;
 mod sum_serve;
 mod survives;
 
