@@ -14,7 +14,7 @@
 //! The first wires are the inputs', the last are the outputs', both least significant bit first. Gates are in an order
 //! in which every wire is written before it is read, and each wire is written once: anything else is refused with its
 //! line. `AND`, `XOR` and `INV` each become one gate, so that counts stay those of the file; `OR` becomes three, one of them an
-//! AND. What reads a constant and is one itself, or a copy, becomes none: [`write`] has such gates as `EQ` and `EQW`, so a
+//! AND. What reads a constant and is one itself, or a copy, becomes none: [`write()`] has such gates as `EQ` and `EQW`, so a
 //! file that is read, written and read again is the same circuit.
 //!
 //! A netlist that is larger than memory is read by [`Reader`], gate by gate, in a bit of memory a wire:
@@ -642,7 +642,7 @@ pub fn write(netlist: &Netlist, mut to: impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// Writes a netlist as [`write`] does to a file, whole or not at all. Returns its bytes.
+/// Writes a netlist as [`write()`] does to a file, whole or not at all. Returns its bytes.
 ///
 /// # Errors
 /// As [`NewFile::create`] and [`NewFile::finish`].
