@@ -14,7 +14,6 @@ mod call;
 mod listener;
 mod socket;
 mod standing;
-mod verifier;
 mod waking;
 
 use std::io::{self, BufWriter, IoSlice, Read, Write};
@@ -28,7 +27,6 @@ use blindcore_files::{Access, NewFile};
 use blindcore_tls::{Fault, Trust, recipe};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::server::danger::ClientCertVerifier;
 use rustls::{
     CipherSuite, ClientConfig, ClientConnection, ServerConfig, ServerConnection, StreamOwned,
     SupportedProtocolVersion,
@@ -40,7 +38,6 @@ use call::{Call, server_name};
 pub use listener::{Door, Listener, TurnedAway, listen};
 pub use socket::Socket;
 use socket::{is_reset, is_silence, part, shake_hands};
-use verifier::Named;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -239,7 +236,7 @@ const VERSIONS: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 pub struct Tls {
     client: Arc<ClientConfig>,
     server: Arc<ServerConfig>,
-    verifier: Arc<dyn ClientCertVerifier>,
+    trust: Arc<Trust>,
 }
 
 impl Tls {
@@ -264,24 +261,25 @@ impl Tls {
             .with_custom_certificate_verifier(trust.of_servers(&provider))
             .with_client_auth_cert(chain.clone(), private.clone_key())
             .map_err(own)?;
-        let verifier = trust.of_clients(&provider);
+        let clients = trust.of_clients(&provider, None);
         let mut server = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(VERSIONS)
             .map_err(own)?
-            .with_client_cert_verifier(verifier.clone())
+            .with_client_cert_verifier(clients)
             .with_single_cert(chain, private)
             .map_err(own)?;
         (client.max_fragment_size, server.max_fragment_size) = (Some(FRAGMENT), Some(FRAGMENT));
-        Ok(Self { client: Arc::new(client), server: Arc::new(server), verifier })
+        Ok(Self { client: Arc::new(client), server: Arc::new(server), trust: Arc::new(trust) })
     }
 
     /// The same, for peers who come with a certificate of this name. TLS itself refuses the others, so that they hear why.
     fn only(self, name: ServerName<'static>) -> Result<Self, TransportError> {
-        let verifier = Arc::new(Named { inner: self.verifier.clone(), name });
-        let mut server = ServerConfig::builder_with_provider(self.server.crypto_provider().clone())
+        let provider = self.server.crypto_provider();
+        let clients = self.trust.of_clients(provider, Some(name));
+        let mut server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(VERSIONS)
             .map_err(|e| TransportError::handshake(&io::Error::other(e)))?
-            .with_client_cert_verifier(verifier)
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(self.server.cert_resolver.clone());
         server.max_fragment_size = self.server.max_fragment_size;
         Ok(Self { server: Arc::new(server), ..self })

@@ -109,7 +109,7 @@ pub(crate) fn mib(what: &str, n: Option<usize>) -> anyhow::Result<Option<usize>>
     let Some(n) = n else { return Ok(None) };
     let bytes = n.checked_mul(1 << 20);
     Ok(Some(bytes.with_context(|| {
-        format!("{what} is {n}, and so many MiB are over what this machine counts; say fewer")
+        format!("{what} is {n}, which is more MiB than this machine can count; say fewer")
     })?))
 }
 

@@ -121,7 +121,7 @@ impl NewFile {
     /// [`Access::Owner`] a link is replaced by the file, and a key may be.
     ///
     /// # Errors
-    /// What is there is no ordinary file, a secret key or a token, or the system refuses.
+    /// A folder, a pipe, a device, a secret key or a token is there, or the system refuses.
     pub fn create(place: &Path, access: Access) -> Result<Self, NewFileError> {
         let place = Self::checked(place, access)?;
         Self::open(place, access)
@@ -346,7 +346,7 @@ mod tests {
             assert!(said.contains("ada.token is a token, which would be lost; name another file"), "{said}");
             assert_eq!(fs::read_to_string(&place).unwrap(), text);
         }
-        // A server's line of it is none, and no more is what only begins so.
+        // A server's line about a token, and what only begins as one, may be replaced.
         for text in [format!("ada {token}\n"), format!("{token}0\n"), format!("{token}\n{token}\n")] {
             fs::write(&place, text).unwrap();
             assert!(write(&place, Access::Private, Existing::Replace, b"numbers").is_ok());

@@ -62,13 +62,18 @@ impl Trust {
         }))
     }
 
-    /// Checks the certificates of those that connect.
+    /// Checks the certificates of those that connect, which have this name where one is wanted.
     #[must_use]
-    pub fn of_clients(&self, provider: &Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier> {
-        Arc::new(self.by(|roots| {
+    pub fn of_clients(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        name: Option<ServerName<'static>>,
+    ) -> Arc<dyn ClientCertVerifier> {
+        let trusting = self.by(|roots| {
             let built = WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build();
             built.expect("there are roots, and no lists of what is revoked")
-        }))
+        });
+        Arc::new(Trusting { name, ..trusting })
     }
 
     fn by<V: ?Sized>(&self, built: impl Fn(Arc<RootCertStore>) -> Arc<V>) -> Trusting<V> {
@@ -84,6 +89,7 @@ impl Trust {
             peers,
             authorities: authorities.then(|| built(Arc::new(self.authorities.clone()))),
             everybody: built(Arc::new(everybody)),
+            name: None,
         }
     }
 }
@@ -131,6 +137,8 @@ struct Trusting<V: ?Sized> {
     authorities: Option<Arc<V>>,
     /// For what is the same whoever it is, and for what is wrong with a stranger's.
     everybody: Arc<V>,
+    /// Whom one that connects must be.
+    name: Option<ServerName<'static>>,
 }
 
 /// What the library calls a certificate that signed another and is not an authority's.
@@ -179,6 +187,33 @@ fn but_for_its_signer<T>(verified: Result<T, TlsError>) -> Result<Option<T>, Tls
     }
 }
 
+/// What is the same whoever shows a certificate, on either side: the library has a trait for each.
+macro_rules! signatures_of_everybody {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            self.everybody.verify_tls12_signature(message, certificate, signed)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            self.everybody.verify_tls13_signature(message, certificate, signed)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.everybody.supported_verify_schemes()
+        }
+    };
+}
+
 impl ServerCertVerifier for Trusting<dyn ServerCertVerifier> {
     fn verify_server_cert(
         &self,
@@ -199,27 +234,7 @@ impl ServerCertVerifier for Trusting<dyn ServerCertVerifier> {
         self.verify(end_entity, itself, signed)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.everybody.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.everybody.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.everybody.supported_verify_schemes()
-    }
+    signatures_of_everybody!();
 }
 
 impl ClientCertVerifier for Trusting<dyn ClientCertVerifier> {
@@ -239,30 +254,14 @@ impl ClientCertVerifier for Trusting<dyn ClientCertVerifier> {
         };
         let signed =
             |by: &(dyn ClientCertVerifier + 'static)| by.verify_client_cert(end_entity, intermediates, now);
-        self.verify(end_entity, itself, signed)
+        let verified = self.verify(end_entity, itself, signed)?;
+        if let Some(name) = &self.name {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+        }
+        Ok(verified)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.everybody.verify_tls12_signature(message, certificate, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.everybody.verify_tls13_signature(message, certificate, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.everybody.supported_verify_schemes()
-    }
+    signatures_of_everybody!();
 }
 
 #[cfg(test)]
@@ -298,7 +297,7 @@ mod tests {
         let (trust, provider, now) = (Trust::read(file.path()).unwrap(), provider(), UnixTime::now());
         let (leaf, name) = (leaf.der(), ServerName::try_from("bob").unwrap());
         let server = trust.of_servers(&provider).verify_server_cert(leaf, &[], &name, &[], now);
-        let client = trust.of_clients(&provider).verify_client_cert(leaf, &[], now);
+        let client = trust.of_clients(&provider, None).verify_client_cert(leaf, &[], now);
         [server.err(), client.err()].map(|error| error.map(|error| Fault::of(&error)))
     }
 

@@ -127,7 +127,7 @@ fn a_signed_table_is_taken_and_others_are_not() {
     assert_eq!(json(&get(&ours))["value"]["v"], "new");
     json(&update(row, &["--change-signer"]));
     refused(&get(&ours), &["nobody signed it"]);
-    // Where nothing changes there is no epoch to sign, which is said.
+    // Where nothing changes, nothing is signed, and a note says so.
     let same = json(&update(row, &["--sign", "ours.pem"]));
     let note = same["notes"][0].as_str().unwrap();
     assert!(note.contains("still not signed; db sign"), "{note}");

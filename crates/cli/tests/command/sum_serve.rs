@@ -558,7 +558,7 @@ fn examples_name_the_port_of_scores() {
     refused(&run(dir.path(), &serve), &["--listen \"127.0.0.1\"", "such as 127.0.0.1:7710"]);
 }
 
-/// No client takes so many scores.
+/// Clients take fewer scores.
 #[test]
 fn a_model_of_more_outputs_than_clients_take_is_refused_at_the_start() {
     let dir = folder();

@@ -249,7 +249,7 @@ fn a_number_is_read_right_or_refused_as_too_long() {
     }
     let error = refusal(Format::Csv, format!("0.{noughts}1e999999\n"));
     assert!(error.contains("is beyond the range of a float"), "{error}");
-    // A name is no number.
+    // Names stand for columns, and are not read as numbers.
     let text = format!("n{}\n1\n", "a".repeat(40_000));
     assert!(blindcore_numbers::read(&Source::bytes(Format::Csv, text)).is_ok());
 }

@@ -296,7 +296,7 @@ impl Reached {
     }
 
     /// The kind that is followed: that of the reads before; else what most values are, other texts last. A place that is such a text
-    /// gives way to numbers.
+    /// gives way to numbers, and to times and numbers in texts where there are as many of them.
     fn kind(&self) -> PlaceKind {
         let count = |kind: &PlaceKind| self.seen[*kind as usize].1;
         // Of equal ones the last is taken.
@@ -305,7 +305,7 @@ impl Reached {
         match self.before.as_ref().map(PlaceKind::of_place) {
             Some(kind) if kind != PlaceKind::Text => kind,
             _ if most == PlaceKind::Number && count(&most) > 0 => most,
-            None if count(&most) >= count(&PlaceKind::Text) => most,
+            before if count(&most) >= count(&PlaceKind::Text).max(before.is_some().into()) => most,
             _ => PlaceKind::Text,
         }
     }
@@ -405,7 +405,11 @@ mod tests {
             (None, vec![text("-3"), text("-20")], Some(&text("-3")), 0),
             // A build before this one may have stopped at a text.
             (Some(json!("n/a")), vec![one.clone(), text("n/a")], Some(&one), 1),
+            (Some(json!("n/a")), vec![time.clone(), text("n/a")], Some(&time), 1),
+            (Some(json!("n/a")), vec![text("108"), text("n/a")], Some(&text("108")), 1),
             (Some(json!("a")), vec![text("b")], Some(&text("b")), 0),
+            (Some(json!("v9")), vec![time.clone(), text("v9"), text("w")], Some(&text("w")), 1),
+            (Some(json!("a")), vec![], None, 0),
         ] {
             let mut reached = Reached::after(before.as_ref(), day(2026));
             for value in &values {

@@ -133,26 +133,54 @@ impl Names {
         format!("{column} >= {least} OR {column} IS NULL{more}")
     }
 
-    /// The rows from a start on where the column holds texts: by what they say, and all that don't say it. `None` where their order
-    /// is that of texts.
+    /// The rows from a start on where the column holds texts: by what they say, and all that don't say it. `None` where they are no
+    /// texts.
     fn by_text(&self, start: &Start, last: &Json) -> Option<String> {
         match start.kind {
             StartKind::Decimal => Some(self.numbers(start, last)),
             StartKind::Time => Some(self.times(start)),
-            StartKind::Number | StartKind::Other => None,
+            // Times and numbers are not in the order of texts: where one has come all rows are read, and it may be the next place.
+            StartKind::Other => Some(format!(
+                "{} OR EXISTS (SELECT 1 FROM {} WHERE {} OR {})",
+                self.by_type(start, last),
+                self.from,
+                self.is_number(),
+                self.is_time()
+            )),
+            StartKind::Number => None,
         }
     }
 
-    fn numbers(&self, start: &Start, last: &Json) -> String {
-        let Self { system, from, column } = self;
-        let is_number = match system {
+    /// Whether a value is a number in a text.
+    fn is_number(&self) -> String {
+        let Self { system, column, .. } = self;
+        match system {
             None => format!(
                 "typeof({column}) = 'text' AND ({column} GLOB '[0-9]*' OR {column} GLOB '[-+][0-9]*') AND {column} GLOB '*[0-9]' \
                  AND {column} NOT GLOB '*.*.*' AND substr({column}, 2) NOT GLOB '*[^0-9.]*'"
             ),
             Some(System::Postgres) => format!("CAST({column} AS text) ~ '{NUMBERS}'"),
             Some(System::Mysql) => format!("{column} REGEXP '{NUMBERS}'"),
-        };
+        }
+    }
+
+    /// Whether a value is a time in a text.
+    fn is_time(&self) -> String {
+        let Self { system, column, .. } = self;
+        match system {
+            None => format!(
+                "typeof({column}) = 'text' AND julianday(replace(substr({column}, 1, 19), 't', 'T')) IS NOT NULL AND ({column} \
+                 GLOB '{DATE}' OR {column} GLOB '{DATE}[ Tt][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' AND substr({column}, 20) NOT GLOB \
+                 '*[^-0-9.:+Zz]*')"
+            ),
+            Some(System::Postgres) => format!("CAST({column} AS text) ~ '{TIMES}'"),
+            Some(System::Mysql) => format!("{column} REGEXP '{TIMES}'"),
+        }
+    }
+
+    fn numbers(&self, start: &Start, last: &Json) -> String {
+        let Self { system, from, column } = self;
+        let is_number = self.is_number();
         // What a type rounds is rounded on both sides, and keeps its order.
         let number = |text: &str| match system {
             None => format!("CAST({text} AS REAL)"),
@@ -174,28 +202,16 @@ impl Names {
         let Some((least, day)) = least.and_then(|least| Some((least, least.date().pred_opt()?))) else {
             return "TRUE".to_owned();
         };
-        let (is_time, at_least) = match system {
-            None => (
-                format!(
-                    "typeof({column}) = 'text' AND julianday(replace(substr({column}, 1, 19), 't', 'T')) IS NOT NULL AND ({column} \
-                     GLOB '{DATE}' OR {column} GLOB '{DATE}[ Tt][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*' AND substr({column}, 20) NOT GLOB \
-                     '*[^-0-9.:+Zz]*')"
-                ),
-                // SQLite doesn't know the value of every form: then by the date alone.
-                format!(
-                    "substr({column}, 1, 10) >= '{day}' AND COALESCE(julianday({column}) >= julianday('{}'), TRUE)",
-                    least.format("%Y-%m-%d %H:%M:%S")
-                ),
+        let at_least = match system {
+            // SQLite doesn't know the value of every form: then by the date alone.
+            None => format!(
+                "substr({column}, 1, 10) >= '{day}' AND COALESCE(julianday({column}) >= julianday('{}'), TRUE)",
+                least.format("%Y-%m-%d %H:%M:%S")
             ),
-            Some(System::Postgres) => (
-                format!("CAST({column} AS text) ~ '{TIMES}'"),
-                format!("LEFT(CAST({column} AS text), 10) >= '{day}'"),
-            ),
-            Some(System::Mysql) => {
-                (format!("{column} REGEXP '{TIMES}'"), format!("LEFT({column}, 10) >= '{day}'"))
-            }
+            Some(System::Postgres) => format!("LEFT(CAST({column} AS text), 10) >= '{day}'"),
+            Some(System::Mysql) => format!("LEFT({column}, 10) >= '{day}'"),
         };
-        format!("CASE WHEN {is_time} THEN {at_least} ELSE TRUE END")
+        format!("CASE WHEN {} THEN {at_least} ELSE TRUE END", self.is_time())
     }
 }
 
@@ -405,7 +421,9 @@ mod tests {
         let asked = of_texts(my, json!("2024-03-01 00:05:00")).unwrap();
         assert!(asked.ends_with("THEN LEFT(`a`, 10) >= '2024-02-28' ELSE TRUE END ORDER BY `a`"), "{asked}");
         for spec in [my, "postgres://u@h/d?table=t"] {
-            assert!(of_texts(spec, json!(5)).is_none() && of_texts(spec, json!("a7")).is_none());
+            assert!(of_texts(spec, json!(5)).is_none());
+            let asked = of_texts(spec, json!("a7")).unwrap();
+            assert!(asked.contains(">= 'a7' OR ") && asked.contains(" OR EXISTS (SELECT 1 FROM "), "{asked}");
         }
     }
 

@@ -163,6 +163,31 @@ fn the_largest_value_is_the_last_word_on_a_key() {
     }
 }
 
+/// Where nothing else was there to be followed by, such a text was the place, and what sorts before it was never read.
+#[test]
+fn what_comes_behind_a_text_alone_is_read() {
+    for (first, later) in [
+        ("'n/a'", ["'2026-01-02'", "'2026-01-03'"]),
+        ("NULL, 'k2', 9, 9), ('n/a'", ["'108'", "'2026-01-01'"]),
+        ("'2099-01-01', 'k2', 9, 9), ('n/a'", ["'2026-01-02'", "'2026-01-03'"]),
+        ("'4611686018427387907', 'k2', 9, 9), ('n/a'", ["'4611686018427387912'", "'4611686018427387913'"]),
+        ("'n/a'", ["'108'", "109"]),
+        ("'v9'", ["'2026-01-02'", "'w'"]),
+    ] {
+        let feed = format!(
+            "CREATE TABLE feed (at, k TEXT, a INT, b INT); INSERT INTO feed VALUES ({first}, 'k1', 9, 9)"
+        );
+        let following = Following::new(ROWS, Some("k"), &feed);
+        following.poll("table=feed", "at", false).unwrap();
+        for (i, at) in later.iter().enumerate() {
+            following.write(&format!("INSERT INTO feed VALUES ({at}, 'new{i}', {i}, 0)"));
+            following.poll("table=feed", "at", false).unwrap();
+            let got = row(&open(following.dir()), &format!("new{i}"));
+            assert_eq!(got, Some(serde_json::json!([i, 0])), "{first} {at}");
+        }
+    }
+}
+
 #[test]
 fn rows_without_an_order_are_behind_the_others() {
     // Every poll reads them, so that no poll may see them before others.
