@@ -315,36 +315,12 @@ pub fn read(source: &Source, say: &mut dyn FnMut(String)) -> Result<Content, bli
     Ok(if single { content.shaped(Values::in_rows) } else { content })
 }
 
-/// Numbers that were decrypted.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decrypted {
-    /// The numbers.
-    pub results: Results,
-    /// Whether integers of over 2^53 stand beside numbers that are none, and keep 53 bits only.
-    pub rounded: bool,
-}
-
-impl Decrypted {
-    /// What is to be said where they go to a file of this name.
-    #[must_use]
-    pub fn note(&self, path: &Path) -> Option<&'static str> {
-        if self.rounded {
-            return Some("some results are over 2^53 and shown as floats, which keep 53 bits of each");
-        }
-        let held =
-            !matches!(self.results, Results::Exact { .. }) || Format::of(path).is_err() || is_text(path);
-        (!held).then_some(
-            "note: some results have more digits than a float holds; CSV and JSON have all, this format the nearest floats",
-        )
-    }
-}
-
 /// Decrypted numbers as they are written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Results {
     /// Integers of up to 63 bits, or floats.
     Values(Values),
-    /// Decimals of which one has more digits than a float holds, or is smaller than all floats.
+    /// Numbers of which one is in decimals: it has more digits than a float holds, or is smaller than all floats.
     Exact {
         /// All as text, exactly.
         texts: ArrayD<String>,
@@ -409,6 +385,15 @@ impl Results {
         }
     }
 
+    /// What is to be said where they go to a file of this name.
+    #[must_use]
+    pub fn note(&self, path: &Path) -> Option<&'static str> {
+        let held = !matches!(self, Results::Exact { .. }) || Format::of(path).is_err() || is_text(path);
+        (!held).then_some(
+            "note: some results have more digits than a float holds; CSV and JSON have all, this format the nearest floats",
+        )
+    }
+
     /// Writes a file in the format that its ending names, for its owner alone: they were encrypted.
     ///
     /// # Errors
@@ -457,7 +442,7 @@ pub fn decrypt(
     path: &Path,
     decryptor: &Decryptor,
     progress: &mut dyn Progress,
-) -> Result<Decrypted, NumbersError> {
+) -> Result<Results, NumbersError> {
     if !disk::ends_in(path, "jsonl") {
         return decrypt_file(path, decryptor, progress);
     }
@@ -468,24 +453,14 @@ pub fn decrypt(
     for (_, plaintexts) in &mut batches {
         plaintexts.form.bound = plausible;
     }
-    let results = by_position(&batches).map_err(NumbersError::within(path))?;
-    let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
-    let rounded = match &results {
-        Results::Values(Values::Int(_)) => false,
-        Results::Values(Values::Float(array)) => array.iter().any(large),
-        // Floats have a point or an exponent, and what is over the largest float is exact.
-        Results::Exact { texts: array, .. } | Results::Decimals(array) => {
-            array.iter().filter(|v| v.contains(['.', 'e'])).any(|v| v.parse().is_ok_and(|v| large(&v)))
-        }
-    };
-    Ok(Decrypted { results, rounded })
+    by_position(&batches).map_err(NumbersError::within(path))
 }
 
-/// Integers where the exponent says that they are, exactly, else floats; what is over the largest float in decimals.
+/// Integers where the exponent says that they are, exactly, else floats; what a float does not hold in decimals ([`Plaintexts::to_texts`]).
 ///
 /// # Errors
 /// They don't keep to what is known of them.
-pub fn decode(plaintexts: &Plaintexts) -> Result<Decrypted, encoding::EncodingError> {
+pub fn decode(plaintexts: &Plaintexts) -> Result<Results, encoding::EncodingError> {
     let shape = plaintexts.form().numbers_shape();
     decode_all(&shape, is_whole(plaintexts.form()), std::slice::from_ref(plaintexts))
 }
@@ -500,8 +475,7 @@ fn decode_all(
     shape: &[usize],
     whole: bool,
     batches: &[Plaintexts],
-) -> Result<Decrypted, encoding::EncodingError> {
-    let exact = |results| Ok(Decrypted { results, rounded: false });
+) -> Result<Results, encoding::EncodingError> {
     fn join<T>(
         batches: &[Plaintexts],
         decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
@@ -511,11 +485,11 @@ fn decode_all(
     }
     if whole {
         return match join(batches, Plaintexts::to_i64) {
-            Ok(integers) => exact(Results::Values(Values::Int(array(shape, integers)))),
-            Err(_) => exact(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
+            Ok(integers) => Ok(Results::Values(Values::Int(array(shape, integers)))),
+            Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
         };
     }
-    exact(from_texts(shape, join(batches, Plaintexts::to_texts)?))
+    Ok(from_texts(shape, join(batches, Plaintexts::to_texts)?))
 }
 
 /// Floats from their texts, and the texts where they have more than the floats.
@@ -542,8 +516,8 @@ fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many as the shape has")
 }
 
-/// Numbers of several batches in their order: integers where all are, exactly, else floats; what is over the largest float or
-/// below the smallest in decimals.
+/// Numbers of several batches in their order: integers where all are, exactly, else floats; what a float does not
+/// hold in decimals.
 fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding::EncodingError> {
     fn place<T: Clone + Default>(
         batches: &[(Vec<usize>, Plaintexts)],
@@ -572,7 +546,7 @@ fn decrypt_file(
     path: &Path,
     decryptor: &Decryptor,
     progress: &mut dyn Progress,
-) -> Result<Decrypted, NumbersError> {
+) -> Result<Results, NumbersError> {
     let mut reader = disk::open(path)?;
     let (key, header) = (decryptor.public(), reader.header().clone());
     if !key.decrypts(header.key) || header.key_bits != key.bits() {

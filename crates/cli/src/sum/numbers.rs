@@ -7,7 +7,7 @@ use blindcore_numbers::Source;
 use blindcore_sum::disk;
 use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::numbers::{self, Declared, Decrypted};
+use blindcore_sum::numbers::{self, Declared, Results};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
@@ -206,17 +206,12 @@ pub(crate) struct Decrypt {
 }
 
 /// Writes numbers where a file is to hold them, and says what is not kept of them.
-pub(crate) fn write(
-    result: &Decrypted,
-    out: &Path,
-    leave: &Force,
-    stages: &mut Stages,
-) -> anyhow::Result<()> {
+pub(crate) fn write(results: &Results, out: &Path, leave: &Force, stages: &mut Stages) -> anyhow::Result<()> {
     if out != Path::new("-") {
-        result.results.write(out, leave.existing())?;
+        results.write(out, leave.existing())?;
         stages.end("write");
     }
-    result.note(out).into_iter().for_each(output::note);
+    results.note(out).into_iter().for_each(output::note);
     Ok(())
 }
 
@@ -228,12 +223,11 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
-    let mut decrypted = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
-    decrypted.results = decrypted.results.scaled(args.scale.into())?;
+    let results = numbers::decrypt(&args.input, &decryptor, &mut bar)?.scaled(args.scale.into())?;
     drop(bar);
     stages.end("decrypt");
-    write(&decrypted, &args.out, &args.force, &mut stages)?;
-    let (results, to_stdout) = (decrypted.results, args.out == Path::new("-"));
+    write(&results, &args.out, &args.force, &mut stages)?;
+    let to_stdout = args.out == Path::new("-");
     if args.json {
         let mut document =
             json!({"key": key.public().id().to_string(), "shape": results.shape(), "ms": stages.json()});

@@ -159,7 +159,6 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let scores = plaintexts.and_then(|all| numbers::decode(&all)).map_err(ScoreError::decrypted)?;
     stages.end("decrypt");
     write(&scores, &args.out, &args.force, &mut stages)?;
-    let scores = scores.results;
     if args.server.json {
         let mut document = json!({
             "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": received}, "ms": stages.json(),

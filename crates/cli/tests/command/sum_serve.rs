@@ -580,7 +580,10 @@ fn limits_of_the_settings_hold_for_scores() {
         ("request_seconds = 0", &["request_seconds is 0, outside 1 to"][..]),
         ("request_mib = 0", &["request_mib (--request-mib) is 0, outside 1 to 4096"]),
         ("connections = 9223372036854775807", &["connections is 9223372036854775807, outside 1 to 1048576"]),
-        ("hint_mib_per_minute = 9223372036854775807", &["hint_mib_per_minute is 9223372036854775807, which is more MiB"]),
+        (
+            "hint_mib_per_minute = 9223372036854775807",
+            &["hint_mib_per_minute is 9223372036854775807, which is more MiB"],
+        ),
         ("hint_mib_per_minute = 1073741825", &["hint_mib_per_minute is 1073741825, outside 1 to 1073741824"]),
         ("request_memory_mib = 255", &["67108864 B (request_mib)", "request_memory_mib", "more memory"]),
         ("waiting_queries = 0", &["waiting_queries is 0"]),

@@ -166,17 +166,22 @@ impl Plaintexts {
         self.decode(decimals)
     }
 
-    /// Decodes to text: each number as the nearest float is printed. One over the largest float, one that is not 0 and whose float
-    /// is, and one in a unit of decimals that is not what its float is printed as, stands in decimals, exactly.
+    /// Decodes to text: each number as the nearest float is printed. In decimals, exactly, stands one over the largest float, one
+    /// that is not 0 and whose float is, one over 2^53 that is not its float, and one in a unit of decimals that is not what its
+    /// float is printed as.
     ///
     /// # Errors
     /// As [`Plaintexts::to_decimals`].
     pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(|position, negative, magnitude, unit| {
             if unit.1 == 0 {
+                let bits = i64::from(bit_length(magnitude));
+                let lost = bits - i64::from(trailing_zeros(magnitude)) > 53;
+                let large = bits + i64::from(BASE_LOG2 * unit.0) > 53;
                 return match float(position, negative, magnitude, unit) {
-                    Ok(v) if v != 0.0 || bit_length(magnitude) == 0 => Ok(format!("{v:?}")),
-                    _ => decimals(position, negative, magnitude, unit),
+                    Ok(v) if (v != 0.0 || bits == 0) && !(large && lost) => Ok(format!("{v:?}")),
+                    Ok(_) => decimals(position, negative, magnitude, unit).map(pointed),
+                    Err(_) => decimals(position, negative, magnitude, unit),
                 };
             }
             let exact = decimals(position, negative, magnitude, unit)?;
@@ -188,7 +193,7 @@ impl Plaintexts {
             if v.to_string() == exact {
                 return Ok(format!("{v:?}"));
             }
-            Ok(if exact.contains('.') { exact } else { exact + ".0" })
+            Ok(pointed(exact))
         })
     }
 
@@ -223,6 +228,17 @@ fn is_whole(magnitude: &[u64], down: u32) -> bool {
         let cut = down.saturating_sub(64 * i as u32);
         if cut >= 64 { *w == 0 } else { w & ((1 << cut) - 1) == 0 }
     })
+}
+
+/// The zeros below the lowest bit that is set; all where none is.
+fn trailing_zeros(magnitude: &[u64]) -> u32 {
+    let word = magnitude.iter().position(|w| *w != 0).unwrap_or(magnitude.len());
+    64 * word as u32 + magnitude.get(word).map_or(0, |w| w.trailing_zeros())
+}
+
+/// A decimal with a point, as floats have one.
+fn pointed(decimal: String) -> String {
+    if decimal.contains('.') { decimal } else { decimal + ".0" }
 }
 
 /// Bits of an integer that is written out, at most: of a key's n some times over.

@@ -22,7 +22,7 @@ fn decrypted(key: &str, ciphertexts: &str) -> Vec<i64> {
     let key = disk::read_secret_key(&golden("sum-keys", key)).unwrap();
     let decryptor = Decryptor::new(&key, &device).unwrap();
     let path = golden("sum-ciphertexts", ciphertexts);
-    match numbers::decrypt(&path, &decryptor, &mut ()).unwrap().results {
+    match numbers::decrypt(&path, &decryptor, &mut ()).unwrap() {
         Results::Values(Values::Int(array)) => array.into_iter().collect(),
         other => panic!("{other:?}"),
     }

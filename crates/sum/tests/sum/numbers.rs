@@ -11,7 +11,7 @@ use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::keys::{KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::model::Model;
-use blindcore_sum::numbers::{self, Declared, Decrypted, NumbersError, Results};
+use blindcore_sum::numbers::{self, Declared, NumbersError, Results};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::phe;
 use blindcore_sum::scheme::Decryptor;
@@ -32,7 +32,7 @@ static PARTY: LazyLock<Party> = LazyLock::new(|| {
 fn decrypted(ciphertexts: &Ciphertexts) -> Results {
     let numbers = ciphertexts.numbers(PARTY.evaluator.encryptor()).unwrap();
     let plaintexts = Plaintexts::decrypt(&PARTY.decryptor, &numbers, ciphertexts.form()).unwrap();
-    numbers::decode(&plaintexts).unwrap().results
+    numbers::decode(&plaintexts).unwrap()
 }
 
 fn floats(values: &[f64], encoding: Encoding) -> Ciphertexts {
@@ -62,7 +62,7 @@ fn decimals_of_many_digits_come_out_whole() {
     let mixed = decrypted(&PARTY.evaluator.add(&half, &other).unwrap());
     assert_eq!(csv(&mixed), "9007199254740993.0\n2.0\n0.01\n");
     // What NPY can't hold is said.
-    let results = Decrypted { results: mixed, rounded: false };
+    let results = mixed;
     assert!(results.note(Path::new("x.npy")).unwrap().contains("nearest floats"));
     assert_eq!(["x.csv", "-"].map(|out| results.note(Path::new(out))), [None, None]);
 }
@@ -84,7 +84,7 @@ fn results_below_all_floats_come_out_in_digits() {
     assert!(digits.starts_with("2999999999999999") || digits.starts_with("3000000000000000"), "{digits}");
     assert_eq!((texts[[1]].as_str(), nearest.as_slice().unwrap()), ("0.0", &[0.0, 0.0][..]));
     assert!(csv(&results).starts_with(&noughts));
-    let note = Decrypted { results, rounded: false }.note(Path::new("x.npy"));
+    let note = results.note(Path::new("x.npy"));
     assert!(note.unwrap().contains("the nearest floats"));
     // Of python-paillier, beside others.
     let [one, other] = [3.0, -0.5].map(|value| floats(&[value], Encoding::new(-1, Bound::new(48)).unwrap()));
@@ -100,11 +100,35 @@ fn results_below_all_floats_come_out_in_digits() {
     std::fs::write(&file, lines).unwrap();
     let decrypted = numbers::decrypt(&file, &PARTY.decryptor, &mut ());
     std::fs::remove_dir_all(&folder).unwrap();
-    let text = csv(&decrypted.unwrap().results);
+    let text = csv(&decrypted.unwrap());
     // 48 x 16^-300 is 48 x 2^-1200, which is 3.1e-361 or so: 2^-1200 has 1200 decimals, of which 48 takes four.
     let (first, rest) = text.split_once('\n').unwrap();
     assert_eq!((first.len(), rest), (1198, "-0.5\n"));
     assert!(first.starts_with(&format!("0.{}2", "0".repeat(359))) && first.ends_with('5'), "{first}");
+}
+
+/// A float has 53 bits: what is longer, and over 2^53, has its digits in units of powers of 16, too.
+#[test]
+fn sums_over_what_floats_count_come_out_whole() {
+    let quarters = |values: &[f64]| floats(values, Encoding::new(-1, Bound::new(1 << 20)).unwrap());
+    let integers = |values: &[i64]| {
+        let plaintexts =
+            Plaintexts::integers(PARTY.evaluator.key(), values, Encoding::integers(63).unwrap()).unwrap();
+        Ciphertexts::encrypt(PARTY.evaluator.encryptor(), &plaintexts).unwrap()
+    };
+    let longest = (1i64 << 61) + 1;
+    let long = integers(&[9007199254740993, -longest, 9007199254740992, longest, 3, 0]);
+    let short = quarters(&[0.0, 0.0, 0.0, -0.25, 0.5, 0.0]);
+    let results = decrypted(&PARTY.evaluator.add(&long, &short).unwrap());
+    // Of 53 bits or fewer, and up to 2^53: as floats are printed.
+    let want =
+        "9007199254740993.0\n-2305843009213693953.0\n9007199254740992.0\n2305843009213693952.75\n3.5\n0.0\n";
+    assert_eq!(csv(&results), want);
+    assert_eq!(results.to_json()[0], "9007199254740993.0");
+    assert!(results.note(Path::new("x.npy")).unwrap().contains("the nearest floats"));
+    // Floats that are as large and no longer stay floats.
+    let large = floats(&[3e60, 0.5], Encoding::exact(&[3e60, 0.5][..]).unwrap());
+    assert_eq!(decrypted(&large).to_json(), serde_json::json!([3e60, 0.5]));
 }
 
 /// What text holds as the command reads it, with what is said of it.
@@ -517,10 +541,7 @@ fn the_finest_unit_is_printed_exactly() {
     let digits = (0..4096).fold(vec![3], |digits, _| power(digits));
     let text: String = digits.iter().rev().map(ToString::to_string).collect();
     let zeros = "0".repeat(16384 + 4096 - text.len());
-    assert_eq!(
-        csv(&numbers::decode(&finest).unwrap().results),
-        format!("0.{zeros}{}\n", text.trim_end_matches('0'))
-    );
+    assert_eq!(csv(&numbers::decode(&finest).unwrap()), format!("0.{zeros}{}\n", text.trim_end_matches('0')));
 }
 
 /// A shorter exponent than that of n is for encryption alone: what python-paillier's key of the same n encrypted decrypts.
@@ -538,7 +559,7 @@ fn a_key_of_short_exponents_decrypts_what_its_n_alone_encrypted() {
         let ciphertexts = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts).unwrap();
         disk::write(&file, &ciphertexts, &evaluator, Existing::Replace).unwrap();
         let back = numbers::decrypt(&file, &Decryptor::new(&key, &device).unwrap(), &mut ());
-        assert_eq!(back.map(|back| csv(&back.results)).ok(), decrypts.then(|| "3\n-4\n".into()), "{mode:?}");
+        assert_eq!(back.map(|back| csv(&back)).ok(), decrypts.then(|| "3\n-4\n".into()), "{mode:?}");
         let other = SecretKey::generate(KeySize::test_only(512).unwrap(), mode).unwrap();
         assert!(numbers::decrypt(&file, &Decryptor::new(&other, &device).unwrap(), &mut ()).is_err());
     }
