@@ -119,13 +119,15 @@ pub(crate) const SPEAKS_TLS: &str = "what answers there speaks TLS, and was aske
 const SPEAKS_HTTP1: &str = "what answers there speaks HTTP/1.1 alone, as no blindcore server does";
 
 /// What the first bytes of an answer speak instead of HTTP/2, or of HTTP/1.1 where that is spoken (`web`): TLS, or HTTP/1.1,
-/// in which servers say that they speak TLS.
+/// in which servers say that they speak TLS: as a bad request (400), and what else an answer holds may be any bytes.
 fn speaks(first: &[u8], web: bool) -> Option<&'static str> {
     match first {
         _ if is_record(first) => Some(SPEAKS_TLS),
         [b'H', b'T', b'T', b'P', b'/', ..] => {
             let says = |word: &[u8]| first.windows(word.len()).any(|bytes| bytes == word);
-            if says(b"TLS") || says(b"HTTPS") { Some(SPEAKS_TLS) } else { (!web).then_some(SPEAKS_HTTP1) }
+            let refused = first.get(8..12) == Some(b" 400");
+            let encrypted = refused && (says(b"TLS") || says(b"HTTPS"));
+            if encrypted { Some(SPEAKS_TLS) } else { (!web).then_some(SPEAKS_HTTP1) }
         }
         _ => None,
     }
@@ -242,4 +244,28 @@ fn explain(fault: &Fault) -> String {
         _ => "don't trust this server before its operator has explained it".to_owned(),
     };
     blindcore_protocol::line(&format!("{fault}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_tls_is_known_by_how_it_refuses() {
+        let refusal = |status: &str, body: &str| {
+            format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n{body}").into_bytes()
+        };
+        for said in [
+            "The plain HTTP request was sent to an HTTPS port",
+            "You are speaking HTTP to a TLS-enabled server",
+        ] {
+            assert_eq!(speaks(&refusal("400 Bad Request", said), true), Some(SPEAKS_TLS), "{said}");
+        }
+        assert_eq!(speaks(&[21, 3, 3, 0, 2, 2, 70], true), Some(SPEAKS_TLS));
+        // Ciphertexts are any bytes.
+        let answer = refusal("200 OK", "\u{1}HTTPS\u{2}TLS");
+        assert_eq!((speaks(&answer, true), speaks(&answer, false)), (None, Some(SPEAKS_HTTP1)));
+        assert_eq!(speaks(&refusal("400 Bad Request", "{}"), true), None);
+        assert_eq!(speaks(b"HTTP/1.1", true), None);
+    }
 }

@@ -88,12 +88,15 @@ pub enum HostError {
     Thread(#[source] std::io::Error),
 }
 
-/// An error and what caused it, in one line.
+/// An error and what caused it, in one line, each said once.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
         cause = error.source();
     }
     text

@@ -115,14 +115,18 @@ pub(super) fn is_ahead(value: &Json, now: NaiveDateTime) -> bool {
         Json::Number(n) => match (n.as_u64(), n.as_i64(), n.as_f64()) {
             (Some(n), ..) => n >= NO_END || LARGEST.contains(&n),
             (_, Some(_), _) => false,
-            (.., x) => x.is_some_and(|x| x >= NO_END as f64),
+            (.., x) => x.is_some_and(|x| x >= NO_END as f64 || LARGEST.iter().any(|n| x == *n as f64)),
         },
         Json::String(text) => match instant(text) {
             Some((time, zoned)) => {
                 let slack = if zoned { TimeDelta::minutes(10) } else { TimeDelta::days(1) };
                 now.checked_add_signed(slack).is_some_and(|latest| time > latest)
             }
-            None => whole_part(text).is_some_and(|n| n >= NO_END.into()),
+            None => whole_part(text).is_some_and(|n| {
+                let largest = LARGEST.iter().any(|largest| n == i128::from(*largest));
+                n >= NO_END.into()
+                    || largest && digits(text).is_some_and(|(.., part)| part.bytes().all(|b| b == b'0'))
+            }),
         },
         _ => false,
     }
@@ -241,6 +245,15 @@ impl PlaceKind {
     }
 }
 
+/// What a row can be followed by, as a byte that is kept beside it until the kind that is followed is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept(pub(crate) u8);
+
+impl Kept {
+    /// Nothing.
+    const NONE: Self = Self(u8::MAX);
+}
+
 /// How far a source that is followed was read.
 pub(crate) struct Reached {
     /// How far the reads before came, if there were any.
@@ -262,14 +275,10 @@ impl Reached {
     }
 
     /// Takes the next row's value, and says where its row stands among the others: by the value, whatever order the database gives
-    /// its rows. Those that are alike in it stay in that order.
-    pub(crate) fn see(&mut self, value: &Value) -> u128 {
+    /// its rows. Those that are alike in it stay in that order. Whether it comes [`behind`](Self::is_behind) all that is followed is said
+    /// by the second.
+    pub(crate) fn see(&mut self, value: &Value) -> (u128, Kept) {
         let order = order(value);
-        self.count(value, order);
-        order
-    }
-
-    fn count(&mut self, value: &Value, order: u128) {
         let kind = match value {
             Value::Real(x) if !x.is_finite() => None,
             Value::Text(text) if is_endless(text) => None,
@@ -278,14 +287,27 @@ impl Reached {
             Value::Text(text) => Some(PlaceKind::of_text(text)),
             Value::Int(_) | Value::Real(_) => Some(PlaceKind::Number),
             Value::Json(json) if json.is_number() => Some(PlaceKind::Number),
-            _ => return self.orderless += 1,
+            _ => {
+                self.orderless += 1;
+                return (order, Kept::NONE);
+            }
         };
-        let Some(kind) = kind else { return self.unplaced += 1 };
+        let Some(kind) = kind else {
+            self.unplaced += 1;
+            return (order, Kept::NONE);
+        };
         let (last, count) = &mut self.seen[kind as usize];
         if last.as_ref().is_none_or(|(largest, _)| *largest <= order) {
             *last = Some((order, value.clone()));
         }
         *count += 1;
+        (order, Kept(kind as u8))
+    }
+
+    /// Once all were seen: whether a row stands behind those that are followed, because nothing is followed by its value. Every
+    /// poll reads it, so that no poll may see it before others.
+    pub(crate) fn is_behind(&self, kept: Kept) -> bool {
+        kept != Kept(self.kind() as u8)
     }
 
     /// That nothing but values without an order was ever read, as a clause.
@@ -507,6 +529,9 @@ mod tests {
             (Value::Real(1.5), Value::Real(1e300)),
             (text("1.5"), text("99999999999999999999.5")),
             (text("1.5"), text(&"9".repeat(60))),
+            (text("2147483646.5"), text("2147483647")),
+            (text("4294967295.5"), text("4294967295.00")),
+            (Value::Real(2147483647.5), Value::Real(4294967295.0)),
         ] {
             let mut reached = Reached::after(None, now);
             for value in [&place, &ahead] {

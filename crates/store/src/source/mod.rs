@@ -85,7 +85,7 @@ mod since;
 mod sqlite;
 
 pub use followed::Overlap;
-pub(crate) use followed::{Reached, now};
+pub(crate) use followed::{Kept, Reached, now};
 pub(crate) use json_lines::{keeps_digits, value as json_value};
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};

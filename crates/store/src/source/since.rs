@@ -17,6 +17,16 @@ const TIMES: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
 /// Of a date, as SQLite's `GLOB` has it.
 const DATE: &str = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
 
+/// Whether a number, as SQL has it, is below those that stand for no end, and none of them ([`is_ahead`]).
+fn has_end(number: &str) -> String {
+    format!("{number} < {NO_END} AND {number} NOT IN ({}, {})", LARGEST[0], LARGEST[1])
+}
+
+/// The rows whose number stands for no end and may lie below the place all the same.
+fn or_largest(number: &str) -> String {
+    format!(" OR {number} IN ({}, {})", LARGEST[0], LARGEST[1])
+}
+
 /// What to read of a source that is followed.
 pub(crate) struct Followed {
     pub(crate) spec: SourceSpec,
@@ -117,14 +127,10 @@ impl Names {
         let set_back = |below: &str| {
             format!(" OR NOT EXISTS (SELECT 1 FROM {from} WHERE {column} >= {last} AND {below})")
         };
+        let number = |column: &str| format!("{}{}", set_back(&has_end(column)), or_largest(column));
         let more = match (start.kind, system) {
-            (StartKind::Number, _) => {
-                set_back(&format!("{column} < {NO_END} AND {column} NOT IN ({}, {})", LARGEST[0], LARGEST[1]))
-            }
-            (StartKind::Decimal, Some(System::Postgres)) => {
-                set_back(&format!("CAST({column} AS numeric) < {NO_END}"))
-            }
-            (StartKind::Decimal, _) => set_back(&format!("{column} < {NO_END}")),
+            (StartKind::Decimal, Some(System::Postgres)) => number(&format!("CAST({column} AS numeric)")),
+            (StartKind::Number | StartKind::Decimal, _) => number(column),
             (StartKind::Time, Some(System::Postgres)) => format!(" OR {column} = '-infinity'"),
             // SQLite sorts all numbers below texts, whatever the column's type.
             (StartKind::Other, None) => format!(" OR {column} < ''"),
@@ -190,8 +196,10 @@ impl Names {
         let value = number(column);
         let (least, last) = (number(&self.value(&start.least)), number(&self.value(last)));
         format!(
-            "CASE WHEN {is_number} THEN {value} >= {least} ELSE TRUE END OR NOT EXISTS (SELECT 1 FROM {from} WHERE CASE WHEN \
-             {is_number} THEN {value} >= {last} AND {value} < {NO_END} ELSE FALSE END)"
+            "CASE WHEN {is_number} THEN {value} >= {least}{} ELSE TRUE END OR NOT EXISTS (SELECT 1 FROM {from} WHERE CASE WHEN \
+             {is_number} THEN {value} >= {last} AND {} ELSE FALSE END)",
+            or_largest(&value),
+            has_end(&value)
         )
     }
 
@@ -414,9 +422,10 @@ mod tests {
         assert_eq!(
             of_texts(my, json!("9999")).unwrap(),
             "CASE WHEN `a` REGEXP '^[-+]?[0-9]+([.][0-9]+)?$' THEN CAST(`a` AS DECIMAL(65, 20)) >= CAST('8998' AS DECIMAL(65, 20)) \
-             ELSE TRUE END OR NOT EXISTS (SELECT 1 FROM `t` WHERE CASE WHEN `a` REGEXP '^[-+]?[0-9]+([.][0-9]+)?$' THEN CAST(`a` AS \
-             DECIMAL(65, 20)) >= CAST('9999' AS DECIMAL(65, 20)) AND CAST(`a` AS DECIMAL(65, 20)) < 4611686018427387904 ELSE FALSE \
-             END) ORDER BY `a`"
+             OR CAST(`a` AS DECIMAL(65, 20)) IN (2147483647, 4294967295) ELSE TRUE END OR NOT EXISTS (SELECT 1 FROM `t` WHERE CASE \
+             WHEN `a` REGEXP '^[-+]?[0-9]+([.][0-9]+)?$' THEN CAST(`a` AS DECIMAL(65, 20)) >= CAST('9999' AS DECIMAL(65, 20)) AND \
+             CAST(`a` AS DECIMAL(65, 20)) < 4611686018427387904 AND CAST(`a` AS DECIMAL(65, 20)) NOT IN (2147483647, 4294967295) ELSE \
+             FALSE END) ORDER BY `a`"
         );
         let asked = of_texts(my, json!("2024-03-01 00:05:00")).unwrap();
         assert!(asked.ends_with("THEN LEFT(`a`, 10) >= '2024-02-28' ELSE TRUE END ORDER BY `a`"), "{asked}");

@@ -12,7 +12,7 @@ use super::shape::{Shape, fits};
 use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
 use crate::kinds::Kinds;
 use crate::manifest::Follow;
-use crate::source::{Followed, Position, Reached, now};
+use crate::source::{Followed, Kept, Position, Reached, now};
 use crate::stages::{self, READING};
 use crate::{ExternalSort, Order, Source, SourceSpec, StoreError, Stored};
 
@@ -34,8 +34,9 @@ pub(super) struct Changes<'a> {
     /// How far the reads before came of what is followed now.
     before: Option<Json>,
     sorted: ExternalSort,
-    /// Rows of a source that is followed, which come in the order of their values before they are `sorted`.
+    /// Rows of a source that is followed, which come in the order of their values before they are `sorted`, and those behind them.
     by_value: ExternalSort,
+    behind: ExternalSort,
     /// Columns that are passed over.
     pub(super) others: Vec<String>,
     /// Columns of the table and of an update that are not taken: they are passed over, or the source lacks one of the table's.
@@ -124,9 +125,8 @@ impl<'a> Changes<'a> {
                 own.join(", ")
             )));
         }
-        let memory = if follow.is_some() { options.memory / 2 } else { options.memory };
-        let sort = || ExternalSort::new(work, memory, Order::Hash);
-        let (sorted, by_value) = (sort(), sort());
+        let memory = if follow.is_some() { options.memory / 3 } else { options.memory };
+        let [sorted, by_value, behind] = [0; 3].map(|_| ExternalSort::new(work, memory, Order::Hash));
         Ok(Self {
             stored,
             shape,
@@ -141,6 +141,7 @@ impl<'a> Changes<'a> {
             before: before.map(|place| place.last.clone()),
             sorted,
             by_value,
+            behind,
             others,
             without,
             note,
@@ -173,7 +174,11 @@ impl<'a> Changes<'a> {
             entry.encode(&mut payload);
             match self.follow {
                 None => self.sorted.push(group_of(&entry.key), row.line, &payload)?,
-                Some(follow) => self.by_value.push(reached.see(&row.values[follow]), row.line, &payload)?,
+                Some(follow) => {
+                    let (order, kept) = reached.see(&row.values[follow]);
+                    payload.push(kept.0);
+                    self.by_value.push(order, row.line, &payload)?;
+                }
             }
             if count.is_multiple_of(ROWS_A_WORD) {
                 self.tell(progress)?;
@@ -196,9 +201,22 @@ impl<'a> Changes<'a> {
             }
         }
         let taken = |sort| std::mem::replace(sort, ExternalSort::new(Path::new("."), 0, Order::Hash));
-        for (line, entry) in (1..).zip(taken(&mut self.by_value).finish()?) {
-            let payload = entry?.payload;
-            self.sorted.push(group_of(&Entry::decoded(&payload).key), line, &payload)?;
+        let mut place = 0;
+        let mut next = |sorted: &mut ExternalSort, payload: &[u8]| {
+            place += 1;
+            sorted.push(group_of(&Entry::decoded(payload).key), place, payload)
+        };
+        for row in taken(&mut self.by_value).finish()? {
+            let mut row = row?;
+            match row.payload.pop() {
+                Some(kept) if reached.is_behind(Kept(kept)) => {
+                    self.behind.push(row.hash, row.line, &row.payload)?;
+                }
+                _ => next(&mut self.sorted, &row.payload)?,
+            }
+        }
+        for row in taken(&mut self.behind).finish()? {
+            next(&mut self.sorted, &row?.payload)?;
         }
         Ok(Read { sorted: taken(&mut self.sorted), reached })
     }

@@ -7,12 +7,12 @@ use blindcore_store::{BuildOptions, SourceSpec, StoreError, UpdateOptions, Updat
 use crate::update::{device, open, row};
 
 /// A table of these JSON lines, and a SQLite database that it follows.
-struct Following {
+pub(crate) struct Following {
     dir: tempfile::TempDir,
 }
 
 impl Following {
-    fn new(lines: &str, key: Option<&str>, feed: &str) -> Self {
+    pub(crate) fn new(lines: &str, key: Option<&str>, feed: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("t.jsonl"), lines).unwrap();
         let lines = SourceSpec::parse(dir.path().join("t.jsonl").to_str().unwrap()).unwrap();
@@ -24,16 +24,16 @@ impl Following {
         following
     }
 
-    fn write(&self, sql: &str) {
+    pub(crate) fn write(&self, sql: &str) {
         rusqlite::Connection::open(self.dir().join("f.db")).unwrap().execute_batch(sql).unwrap();
     }
 
-    fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
     /// The database's table or query, as a person writes it.
-    fn spec(&self, of: &str) -> String {
+    pub(crate) fn spec(&self, of: &str) -> String {
         format!("sqlite:{}?{of}", self.dir().join("f.db").display())
     }
 
@@ -41,7 +41,7 @@ impl Following {
         self.update(&self.spec(of), column, |options| options.partial = partial)
     }
 
-    fn update(
+    pub(crate) fn update(
         &self,
         spec: &str,
         column: &str,
@@ -189,18 +189,34 @@ fn what_comes_behind_a_text_alone_is_read() {
 }
 
 #[test]
-fn rows_without_an_order_are_behind_the_others() {
+fn rows_that_nothing_is_followed_by_are_behind_the_others() {
     // Every poll reads them, so that no poll may see them before others.
-    for stray in ["NULL", "'n/a'", "x'00'"] {
+    for (stray, followed, later) in [
+        ("NULL", "5000", "9000"),
+        ("'n/a'", "5000", "9000"),
+        ("x'00'", "5000", "9000"),
+        ("'7'", "5000", "9000"),
+        ("2147483647", "3000000000", "4000000000"),
+        ("'2147483647'", "'3000000000'", "'4000000000'"),
+        ("7", "'2026-11-25'", "'2026-11-26'"),
+        ("'9999-12-31'", "'2026-11-25'", "'2026-11-26'"),
+    ] {
+        // Most rows say what is followed.
         let feed = format!(
-            "CREATE TABLE feed (at, k TEXT, a INT, b INT); INSERT INTO feed VALUES ({stray}, 'k1', 7, 7), (5000, 'k1', 8, 8)"
+            "CREATE TABLE feed (at, k TEXT, a INT, b INT); INSERT INTO feed VALUES ({stray}, 'k1', 7, 7), ({followed}, 'k1', 8, 8), \
+             ({followed}, 'k3', 4, 4)"
         );
         let following = Following::new(ROWS, Some("k"), &feed);
-        following.poll("table=feed", "at", false).unwrap();
-        following.write("INSERT INTO feed VALUES (9000, 'k2', 3, 3)");
+        let poll = || following.update(&following.spec("table=feed"), "at", |_| ()).unwrap();
+        poll();
+        following.write(&format!("INSERT INTO feed VALUES ({later}, 'k2', 3, 3)"));
         for _ in 0..2 {
-            following.poll("table=feed", "at", false).unwrap();
-            assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([7, 7])), "{stray}");
+            poll();
+            assert_eq!(
+                row(&open(following.dir()), "k1"),
+                Some(serde_json::json!([7, 7])),
+                "{stray} {followed}"
+            );
         }
     }
 }

@@ -4,6 +4,7 @@
 mod build;
 mod columns;
 mod following;
+mod following_any;
 mod golden;
 mod kinds;
 mod plain;
