@@ -162,7 +162,7 @@ impl Plan {
             option::real(option, text, min, max, unit, remedy).map_err(anyhow::Error::msg)
         };
         let mbit = |option, text: &str| {
-            let bits = real(option, text, (0.001, 1e6), "Mbit/s", "say what a client's link carries")?;
+            let bits = real(option, text, (0.001, 1e6), " Mbit/s", "say what a client's link carries")?;
             anyhow::Ok(1e6 * bits)
         };
         let price =

@@ -46,9 +46,10 @@ pub(crate) fn front(
 ) -> anyhow::Result<AccessFiles> {
     settings.plain_text = args.plain_text || config.plain_text;
     limit(settings, args, &config.limits)?;
-    let file = |said: &Option<PathBuf>, set: &Option<PathBuf>| said.clone().or_else(|| set.clone());
-    let [cert, key] = [file(&args.tls_cert, &config.tls_cert), file(&args.tls_key, &config.tls_key)];
-    Ok(AccessFiles::new(cert, key, file(&args.tokens, &config.tokens))?)
+    let said = [args.tls_cert.as_deref(), args.tls_key.as_deref()];
+    let [cert, key] = config.certificate(said, !settings.listen.ip().is_loopback())?;
+    let tokens = args.tokens.as_ref().or(config.tokens.as_ref());
+    Ok(AccessFiles::new(cert.map(Into::into), key.map(Into::into), tokens.cloned())?)
 }
 
 pub(crate) fn address(text: &str, port: u16) -> anyhow::Result<SocketAddr> {

@@ -1,5 +1,6 @@
 //! Keys that a person keeps in a text, one a line, and how far their lookups are.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,11 @@ const MAX_STATE_BYTES: u64 = 4 << 10;
 #[non_exhaustive]
 pub enum KeysError {
     /// The system refuses.
-    #[error("keys can't be read from {}: {source}; {}", name.display(), blindcore_files::refusal::remedy(source))]
+    #[error(
+        "keys can't be read from {}: {source}; {}",
+        called(name),
+        blindcore_files::refusal::remedy(source)
+    )]
     Read {
         /// The file.
         name: PathBuf,
@@ -25,13 +30,13 @@ pub enum KeysError {
         source: std::io::Error,
     },
     /// There are none.
-    #[error("{} has no keys; give one a line", name.display())]
+    #[error("{} has no keys; give one a line", called(name))]
     None {
         /// The file.
         name: PathBuf,
     },
     /// A line is no key.
-    #[error("line {line} is no key: {why}; give one key a line, in UTF-8")]
+    #[error("line {line} is no key: {why}")]
     Line {
         /// The line, from 1.
         line: u64,
@@ -54,6 +59,11 @@ pub enum KeysError {
         /// Why not.
         source: Box<dyn Error + Send + Sync>,
     },
+}
+
+/// What messages call it.
+fn called(name: &Path) -> Cow<'_, str> {
+    if name == Path::new("-") { "standard input".into() } else { name.to_string_lossy() }
 }
 
 /// A line of a text of keys.
@@ -143,9 +153,10 @@ impl Keys {
                 continue;
             }
             let key = if long {
-                Err(format!("it is longer than the {MAX_KEY_BYTES} B of a key"))
+                Err(format!("it is longer than the {MAX_KEY_BYTES} B of a key; give one key a line"))
             } else {
-                let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| "it is not UTF-8; give one key a line, in UTF-8".to_owned());
                 text.and_then(|text| self.form.key(&text))
             };
             return Ok(Some(KeyLine { line: self.line, key, chain: self.chain }));

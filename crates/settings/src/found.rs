@@ -10,6 +10,7 @@
 //! | `cache`, `rotate_after` | left aside: a cache holds secrets of registered keys and which epochs were seen, and whoever made the folder could have put them there |
 //! | `plain_text` | not for what serves |
 //! | `listen`, `metrics` | addresses of this machine alone |
+//! | `tls_cert`, `tls_key` | not for a server that the person opens to others: their key is known to whoever left them |
 //!
 //! Whoever names a file takes all of it.
 
@@ -123,6 +124,25 @@ impl Config {
     /// As [`Config::listen`].
     pub fn metrics<'a>(&'a self, said: Option<&'a str>) -> Result<Option<&'a str>, SettingsError> {
         self.port("metrics", said, self.metrics.as_deref())
+    }
+
+    /// A server's certificate and its key: as the person `said`, or as the settings do. `open` says whether more than this machine
+    /// reaches it.
+    ///
+    /// # Errors
+    /// The file merely lies in this folder, and the server is open.
+    pub fn certificate<'a>(
+        &'a self,
+        said: [Option<&'a Path>; 2],
+        open: bool,
+    ) -> Result<[Option<&'a Path>; 2], SettingsError> {
+        let set = [self.tls_cert.as_deref(), self.tls_key.as_deref()];
+        match self.found() {
+            Some(file) if open && said[0].is_none() && set[0].is_some() => {
+                Err(SettingsError::Certificate { path: file.to_owned() })
+            }
+            _ => Ok([said[0].or(set[0]), said[1].or(set[1])]),
+        }
     }
 
     fn port<'a>(
@@ -248,6 +268,25 @@ mod tests {
         ] {
             assert!(found(&format!("metrics = {other:?}")).metrics(None).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn a_server_that_is_open_to_others_has_no_certificate_of_a_found_file() {
+        let text = "tls_cert = \"c.pem\"\ntls_key = \"k.pem\"";
+        let (cert, key, own) =
+            (Some(Path::new("c.pem")), Some(Path::new("k.pem")), Some(Path::new("own.pem")));
+        let refused = found(text).certificate([None, None], true).unwrap_err().to_string();
+        for words in [
+            "tls_cert of /there/blindcore.toml",
+            "--tls-cert and --tls-key",
+            "--config /there/blindcore.toml",
+        ] {
+            assert!(refused.contains(words), "{words}: {refused}");
+        }
+        assert_eq!(found(text).certificate([None, None], false).unwrap(), [cert, key]);
+        assert_eq!(found(text).certificate([own, own], true).unwrap(), [own, own]);
+        assert_eq!(named(text).certificate([None, None], true).unwrap(), [cert, key]);
+        assert_eq!(found("").certificate([None, None], true).unwrap(), [None, None]);
     }
 
     #[test]

@@ -194,6 +194,15 @@ pub enum SettingsError {
         /// The folder of keys.
         keys: PathBuf,
     },
+    /// It merely lies in the folder, and a server that is open to others would have its certificate.
+    #[error(
+        "tls_cert of {file} is not shown beyond this machine, because that file merely lies in this folder, and whoever left it has \
+         the key: say --tls-cert and --tls-key, or --config {file} if it is yours", file = path.display()
+    )]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+    },
     /// It merely lies in the folder, and would open a port to others.
     #[error(
         "{what} of {file} is {address:?}, and a file that lies in this folder opens ports to this machine alone, such as \

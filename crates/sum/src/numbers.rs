@@ -453,7 +453,10 @@ pub fn decrypt(
     for (_, plaintexts) in &mut batches {
         plaintexts.form.bound = plausible;
     }
-    by_position(&batches).map_err(NumbersError::within(path))
+    by_position(&batches).map_err(|error| match error {
+        encoding::EncodingError::Overflow { position, .. } => phe(crate::phe::PheError::Long { position }),
+        error => NumbersError::within(path)(error),
+    })
 }
 
 /// Integers where the exponent says that they are, exactly, else floats; what a float does not hold in decimals ([`Plaintexts::to_texts`]).
@@ -526,7 +529,13 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding
         let count = batches.iter().map(|(positions, _)| positions.len()).sum();
         let mut out = vec![T::default(); count];
         for (positions, plaintexts) in batches {
-            for (position, value) in positions.iter().zip(decode(plaintexts)?) {
+            let decoded = decode(plaintexts).map_err(|error| match error {
+                encoding::EncodingError::Overflow { position, limit } => {
+                    encoding::EncodingError::Overflow { position: positions[position], limit }
+                }
+                error => error,
+            });
+            for (position, value) in positions.iter().zip(decoded?) {
                 out[*position] = value;
             }
         }

@@ -45,6 +45,8 @@ const MAX_N_BYTES: usize = 512;
 const LINE_ROOM: usize = 256;
 const KTY: &str = "DAJ";
 const ALG: &str = "PAI-GN1";
+/// What a key's `kid` begins with, if it is from here: its name is behind it.
+const OWN_KID: &str = "blindcore ";
 
 /// Why phe's JSON can't be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +92,24 @@ pub enum PheError {
     /// Numbers that are not a key.
     #[error("the private key is not its public key's: {0}")]
     Mismatch(&'static str),
+    /// A public key from here under the name of another.
+    #[error(
+        "the public key's n is that of {key}, and its kid says {got:?}: it was changed; write it again with `blindcore sum public`"
+    )]
+    Name {
+        /// What its `kid` says.
+        got: String,
+        /// The key that n makes.
+        key: crate::keys::KeyId,
+    },
+    /// A number that is as long as its key.
+    #[error(
+        "number {position} decrypts to about as many digits as the key has; is it under this key? Else it overflowed"
+    )]
+    Long {
+        /// Which, from 0.
+        position: usize,
+    },
     /// A file without a ciphertext.
     #[error("it holds no ciphertexts; name a file that has one on each line")]
     Empty,
@@ -118,6 +138,7 @@ struct PublicJwk<'a> {
     kty: &'a str,
     alg: &'a str,
     n: &'a str,
+    kid: Option<serde_json::Value>,
 }
 
 #[derive(Deserialize)]
@@ -146,7 +167,13 @@ struct Line<'a> {
 pub fn public_key(json: &[u8]) -> Result<PublicKey, PheError> {
     check_length("the public key", json.len(), MAX_KEY_BYTES)?;
     let jwk: PublicJwk<'_> = parse("the public key", json_document(json))?;
-    Ok(PublicKey::textbook(public_n(&jwk)?.as_words())?)
+    let key = PublicKey::textbook(public_n(&jwk)?.as_words())?;
+    // phe's JSON has no checksum, and what is encrypted under a damaged n nobody decrypts.
+    let kid = jwk.kid.as_ref().and_then(serde_json::Value::as_str).and_then(|kid| kid.strip_prefix(OWN_KID));
+    match kid {
+        Some(kid) if kid != key.id().to_string() => Err(PheError::Name { got: kid.into(), key: key.id() }),
+        _ => Ok(key),
+    }
 }
 
 fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, PheError> {
@@ -241,7 +268,7 @@ pub fn write_public_key(key: &PublicKey) -> Result<String, PheError> {
         "alg": ALG,
         "key_ops": ["encrypt"],
         "n": to_base64(key.n()).as_str(),
-        "kid": format!("blindcore {}", key.id()),
+        "kid": format!("{OWN_KID}{}", key.id()),
     })
     .to_string())
 }

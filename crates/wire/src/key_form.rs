@@ -37,7 +37,7 @@ impl KeyForm {
         if (1..=MAX_KEY_BYTES).contains(&key.len()) {
             return Ok(key);
         }
-        Err(format!("{} B are outside the 1 to {MAX_KEY_BYTES} of a key", key.len()))
+        Err(format!("{} B are outside the 1 to {MAX_KEY_BYTES} of a key; give a key of as many", key.len()))
     }
 
     /// The bytes that are written so, however many.
@@ -45,10 +45,11 @@ impl KeyForm {
     /// # Errors
     /// The text is not of this form; the message says where and doesn't quote it.
     pub fn bytes(self, text: &str) -> Result<Vec<u8>, String> {
-        let refuse = |form: &str, error: data_encoding::DecodeError| match error.kind {
-            data_encoding::DecodeKind::Symbol => {
-                format!("character {} is no digit of {form}; give {form} alone", error.position + 1)
-            }
+        let other = |at: usize, digit: &str, form: &str| {
+            format!("character {} is not a {digit}; give {form} alone", at + 1)
+        };
+        let refuse = |digit: &str, form: &str, error: data_encoding::DecodeError| match error.kind {
+            data_encoding::DecodeKind::Symbol => other(error.position, digit, form),
             data_encoding::DecodeKind::Trailing => format!(
                 "the last digit of {form} stands for more bits than its last byte has; give what was encoded, unchanged"
             ),
@@ -57,7 +58,8 @@ impl KeyForm {
         match self {
             KeyForm::Text => Ok(text.as_bytes().to_vec()),
             KeyForm::Hex => {
-                HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|e| refuse("hexadecimal digits", e))
+                let refuse = |e| refuse("hexadecimal digit", "hexadecimal digits", e);
+                HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(refuse)
             }
             KeyForm::Base64 => {
                 let plain: Cow<'_, str> = match text.contains(['-', '_']) {
@@ -69,9 +71,9 @@ impl KeyForm {
                 let plain = if whole { plain.trim_end_matches('=') } else { &plain };
                 let digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
                 if let Some(at) = plain.find(|c| !digit(c)) {
-                    return Err(format!("character {} is no digit of base64; give base64 alone", at + 1));
+                    return Err(other(at, "digit of base64", "base64"));
                 }
-                BASE64_NOPAD.decode(plain.as_bytes()).map_err(|e| refuse("base64", e))
+                BASE64_NOPAD.decode(plain.as_bytes()).map_err(|e| refuse("digit of base64", "base64", e))
             }
         }
     }
@@ -115,7 +117,7 @@ mod tests {
         }
         for (form, text, why) in [
             (KeyForm::Hex, "abc", "cut short"),
-            (KeyForm::Hex, "0xab", "character 2 is no digit of hexadecimal digits"),
+            (KeyForm::Hex, "0xab", "character 2 is not a hexadecimal digit; give hexadecimal digits alone"),
             (KeyForm::Base64, "AP+h=", "character 5"),
             (KeyForm::Base64, "A", "cut short"),
             (KeyForm::Base64, "AB", "the last digit of base64 stands for more bits"),

@@ -76,8 +76,9 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
         ..SumConfig::default()
     };
     let server = &mut settings.server;
+    server.listen = listen;
     let files = front(server, &args.front, config)?;
-    (server.listen, server.request_bytes) = (listen, asked << 20);
+    server.request_bytes = asked << 20;
     // A body, its residues and its answer are four times a request; one client's are a quarter of all.
     let memory = mib("request_memory_mib", config.limits.request_memory_mib)?;
     server.memory_bytes = memory.unwrap_or(16 * server.request_bytes);

@@ -31,7 +31,8 @@ impl Encoding {
     /// `bits` is out of range.
     pub fn integers(bits: u32) -> Result<Self, EncodingError> {
         if !(1..=64).contains(&bits) {
-            let (got, remedy) = (bits.into(), "split longer integers");
+            let remedy = if bits == 0 { "say how many the longest has" } else { "split longer integers" };
+            let got = bits.into();
             return Err(
                 OutOfRange { what: "the length of integers in bits", got, min: 1, max: 64, remedy }.into()
             );

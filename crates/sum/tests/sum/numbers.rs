@@ -131,6 +131,27 @@ fn sums_over_what_floats_count_come_out_whole() {
     assert_eq!(decrypted(&large).to_json(), serde_json::json!([3e60, 0.5]));
 }
 
+/// What is under another key decrypts to any number of its length: said by its place among all, whatever its exponent.
+#[test]
+fn a_line_of_another_key_is_named() {
+    let half = floats(&[0.5], Encoding::new(-1, Bound::new(48)).unwrap());
+    let mut lines = Vec::new();
+    let numbers = half.numbers(PARTY.evaluator.encryptor()).unwrap();
+    phe::write_ciphertexts(&mut lines, PARTY.evaluator.key(), &numbers, half.form()).unwrap();
+    lines.extend_from_slice(b"{\"v\":\"2\",\"e\":0}\n"); // 2 is what nobody encrypted.
+    let folder = std::env::temp_dir().join(format!("blindcore-foreign-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("x.jsonl");
+    std::fs::write(&file, lines).unwrap();
+    let decrypted = numbers::decrypt(&file, &PARTY.decryptor, &mut ());
+    std::fs::remove_dir_all(&folder).unwrap();
+    let error = decrypted.unwrap_err().to_string();
+    assert!(
+        error.contains("number 1 decrypts to about as many digits as the key has; is it under this key?"),
+        "{error}"
+    );
+}
+
 /// What text holds as the command reads it, with what is said of it.
 fn read(text: &str, declared: Declared) -> (Content, Vec<String>) {
     let source = Source::bytes(Format::Csv, text.to_owned()).with_decimals(declared.decimals());

@@ -170,6 +170,20 @@ fn keys_and_ciphertexts_come_back_through_json() {
     assert_eq!(back.public().n(), SECRET.public().n());
     let public = phe::write_public_key(SECRET.public()).unwrap();
     assert_eq!(phe::public_key(public.as_bytes()).unwrap().n(), SECRET.public().n());
+    // One whose n was changed goes by the name of another; phe's own names say nothing of n.
+    let at = public.find("\"n\":\"").unwrap() + 8;
+    let changed = format!(
+        "{}{}{}",
+        &public[..at],
+        if public[at..].starts_with('A') { 'B' } else { 'A' },
+        &public[at + 1..]
+    );
+    let refused = refusal(phe::public_key(changed.as_bytes()));
+    assert!(refused.contains("it was changed; write it again with `blindcore sum public`"), "{refused}");
+    let renamed = changed.replace("blindcore ", "made by ");
+    assert_eq!(phe::public_key(renamed.as_bytes()).unwrap().bits(), SECRET.public().bits());
+    let nameless = changed.replace("\"kid\"", "\"other\"");
+    assert!(phe::public_key(nameless.as_bytes()).is_ok());
 
     let plaintexts =
         Plaintexts::integers(SECRET.public(), &[5, -6, 70000], Encoding::integers(20).unwrap()).unwrap();

@@ -421,11 +421,10 @@ mod tests {
         fail("optional binary a (UTF8);", bytes(&[255]), "column \"a\": it is not UTF-8; mend the row");
         fail("optional binary a (JSON);", bytes(b"{"), "column \"a\": it is not JSON");
         fail("optional int32 a (TIME(MILLIS, true));", Raw::Int(-1), "-1 is not a time of a day");
-        fail(
-            "optional binary a (DECIMAL(9,2));",
-            bytes(&[1; 33]),
-            "a decimal of 33 B is over the limit of 32 B",
-        );
+        for count in [0, 33] {
+            let said = format!("a decimal of {count} B is outside 1 to 32 B");
+            fail("optional binary a (DECIMAL(9,2));", bytes(&vec![1; count]), &said);
+        }
         fail(
             "optional fixed_len_byte_array(12) a (INTERVAL);",
             bytes(&[1; 12]),

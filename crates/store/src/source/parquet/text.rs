@@ -5,8 +5,8 @@ const MAX_DECIMAL_BYTES: usize = 32;
 
 /// The digits of an integer in two's complement, highest byte first, with this many behind the point.
 pub(super) fn decimal(bytes: &[u8], scale: usize) -> Result<String, String> {
-    if bytes.is_empty() || bytes.len() > MAX_DECIMAL_BYTES {
-        return Err(format!("a decimal of {} B is over the limit of {MAX_DECIMAL_BYTES} B", bytes.len()));
+    if !(1..=MAX_DECIMAL_BYTES).contains(&bytes.len()) {
+        return Err(format!("a decimal of {} B is outside 1 to {MAX_DECIMAL_BYTES} B", bytes.len()));
     }
     let negative = bytes[0] >= 0x80;
     let mut magnitude = bytes.to_vec();
