@@ -121,6 +121,8 @@ proptest! {
     ) {
         let feed = format!("CREATE TABLE feed (id INTEGER PRIMARY KEY, at {affinity}, k TEXT, a INT, b INT)");
         let following = Following::new("{\"k\":\"k0\",\"a\":1,\"b\":10}\n", Some("k"), &feed);
+        // Seconds of March 2024.
+        let begins = if matches!(grows, Grows::Times) { begins % 1_000_000 } else { begins };
         let (mut clock, mut count) = (begins, 0);
         let mut rows = BTreeMap::new();
         for (poll, changes) in polls.iter().enumerate() {
