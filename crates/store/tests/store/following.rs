@@ -86,6 +86,23 @@ pub(crate) fn in_order(url: &dyn Fn(&str) -> String, run: &mut dyn FnMut(&str), 
         assert!(error.ends_with(" has no column \"nope\"; its columns are at, k, a, b"), "{error}");
         run("DROP TABLE ordered");
     }
+    // The largest number of 31 bits is read every time, also where larger ones have come.
+    for kind in ["bigint", "numeric(20, 2)", "double precision", "varchar(60)"] {
+        run(&format!("CREATE TABLE ordered (at {kind}, k varchar(9), a int, b int)"));
+        run("INSERT INTO ordered VALUES ('2147483647', 'k1', 9, 9), ('3000000000', 'k2', 2, 20)");
+        let following = Following::new(ROWS, Some("k"), "");
+        for (changed, write) in [
+            (1, "INSERT INTO ordered VALUES ('4000000000', 'k2', 3, 3)"),
+            (1, "UPDATE ordered SET a = 8 WHERE k = 'k1'"),
+            (1, "DELETE FROM ordered WHERE k = 'k2'"),
+        ] {
+            let now = following.update(&url("table=ordered"), "at", |_| ()).unwrap();
+            assert_eq!(now.changed, changed, "{kind}, before {write}");
+            run(write);
+        }
+        assert_eq!(row(&open(following.dir()), "k1"), Some(serde_json::json!([8, 9])), "{kind}");
+        run("DROP TABLE ordered");
+    }
     if with_xmin {
         run("CREATE TABLE ordered (k text, a int, b int)");
         run("INSERT INTO ordered SELECT 'k2', g, g FROM generate_series(1, 9) g");
