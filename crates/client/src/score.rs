@@ -39,7 +39,7 @@ pub enum ScoreError {
         /// What was given.
         url: String,
         /// What is wrong with it, and what to say.
-        why: &'static str,
+        why: String,
     },
     /// Plain text would leave the machine.
     #[error(
@@ -166,6 +166,21 @@ pub struct ScoreClient {
     options: Options,
 }
 
+/// Whether a connection was there and is no more.
+fn is_cut(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::UnexpectedEof | Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe
+    )
+}
+
+impl ScoreError {
+    fn connect(url: &str, source: io::Error) -> Self {
+        Self::Connect { host: url.to_owned(), source: Box::new(source) }
+    }
+}
+
 impl ScoreClient {
     /// A client of the service at `url`, `https://HOST:PORT`, or `http://HOST:PORT` on this machine. Rows and scores are
     /// encrypted in any case, but a service beyond this machine is refused without TLS unless [`Options::plain_text`]
@@ -174,14 +189,22 @@ impl ScoreClient {
     /// # Errors
     /// The URL is not one, names no address, or is beyond this machine; the file of authorities can't be used.
     pub fn new(url: &str, options: Options) -> Result<Self, ScoreError> {
-        let (uri, encrypted) = parse(url)?;
+        let wrong = |why: &str| {
+            let why = format!("{why}; give one such as http://127.0.0.1:7710");
+            ScoreError::Address { url: without_user(url), why }
+        };
+        let (uri, encrypted) = parse(url).map_err(|error| match error {
+            crate::Error::Url { why, .. } => wrong(&format!("is not an address of a service: {why}")),
+            error => error.into(),
+        })?;
         let host = uri.authority().map_or_else(String::new, ToString::to_string);
         if !encrypted {
-            let wrong = |why| ScoreError::Address { url: without_user(url), why };
-            let found = host.to_socket_addrs().ok().and_then(|mut all| all.next());
-            let found =
-                found.ok_or_else(|| wrong("names no address and port; such as http://127.0.0.1:7710"))?;
-            if !found.ip().is_loopback() && !options.plain_text {
+            if uri.port_u16().is_none() {
+                return Err(wrong("names no address and port"));
+            }
+            let found = host.to_socket_addrs();
+            let mut found = found.map_err(|error| ScoreError::connect(url, error))?;
+            if !found.all(|found| found.ip().is_loopback()) && !options.plain_text {
                 return Err(ScoreError::PlainText { url: url.to_owned() });
             }
         }
@@ -252,9 +275,9 @@ impl ScoreClient {
         let connected = timeout(self.options.connect_timeout, self.connector.connect()).await;
         let stream = connected.map_err(late).and_then(|connected| connected);
         let stream = stream.map_err(|error| match unreachable(&self.url, &error) {
-            crate::Error::Connect { .. } => {
-                ScoreError::Connect { host: self.url.clone(), source: Box::new(error) }
-            }
+            // Something answers, and not to its end.
+            crate::Error::Connect { .. } if is_cut(&error) => broken(error.into()),
+            crate::Error::Connect { .. } => ScoreError::connect(&self.url, error),
             other => other.into(),
         })?;
         let (mut sender, connection) = http1::handshake(stream).await.map_err(|e| broken(e.into()))?;

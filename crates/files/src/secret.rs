@@ -64,10 +64,29 @@ pub fn exposed(what: &str, path: &Path) -> Option<String> {
     #[cfg(unix)]
     let open = {
         use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
+        std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o077 != 0)
     };
     #[cfg(not(unix))]
     let open = false;
     let path = path.display();
     open.then(|| format!("{what} {path} is open to others on this machine; close it: chmod 600 {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_read_is_exposed_and_a_device_is_not() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "x").unwrap();
+        for (mode, open) in [(0o600, false), (0o644, true)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(exposed("token", &path).is_some(), open, "{mode:o}");
+        }
+        assert_eq!(exposed("token", Path::new("/dev/null")), None);
+    }
 }

@@ -6,21 +6,28 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use crate::refusal::remedy;
 use crate::text;
 
 /// Why a small text file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SmallFileError {
-    /// The system refuses, or it is not UTF-8.
-    #[error("{} can't be read", path.display())]
+    /// The system refuses.
+    #[error("{} can't be read: {source}; {}", path.display(), remedy(source))]
     Read {
         /// The file.
         path: PathBuf,
         /// Why not.
         source: io::Error,
     },
+    /// It is not UTF-8.
+    #[error("{} is not text in UTF-8; name the file that was meant, or write it so", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is longer than any of its kind.
-    #[error("{} is over the limit of {limit} B", path.display())]
+    #[error("{} is over the limit of {limit} B; name the file that was meant", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
@@ -36,9 +43,12 @@ pub enum SmallFileError {
 pub fn read_text(path: &Path, limit: u64) -> Result<Zeroizing<String>, SmallFileError> {
     // Room for most at once: little is left behind by growing.
     let mut text = Zeroizing::new(String::with_capacity(limit.min(1 << 16) as usize));
-    File::open(path)
-        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
-        .map_err(|source| SmallFileError::Read { path: path.to_owned(), source })?;
+    File::open(path).and_then(|file| file.take(limit + 1).read_to_string(&mut text)).map_err(|source| {
+        match source.kind() {
+            io::ErrorKind::InvalidData => SmallFileError::NotText { path: path.to_owned() },
+            _ => SmallFileError::Read { path: path.to_owned(), source },
+        }
+    })?;
     if text.len() as u64 > limit {
         return Err(SmallFileError::TooLong { path: path.to_owned(), limit });
     }
@@ -61,7 +71,7 @@ mod tests {
         assert_eq!(*read_text(&path, 4).unwrap(), "x");
         assert!(matches!(read_text(&path, 3), Err(SmallFileError::TooLong { limit: 3, .. })));
         std::fs::write(&path, b"\xff").unwrap();
-        assert!(matches!(read_text(&path, 4), Err(SmallFileError::Read { .. })));
+        assert!(matches!(read_text(&path, 4), Err(SmallFileError::NotText { .. })));
         assert!(matches!(read_text(&folder.path().join("none"), 4), Err(SmallFileError::Read { .. })));
     }
 }

@@ -40,9 +40,11 @@ impl Model {
         for text in models {
             let (name, path) = split("--model", text, "NAME=FILE, such as risk=weights.npy")?;
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            if name.len() > MAX_NAME || !name.chars().all(plain) {
+            let folder = matches!(&*name, "." | "..");
+            if folder || name.len() > MAX_NAME || !name.chars().all(plain) {
                 let why = format!(
-                    "has the name {name:?}; take up to {MAX_NAME} letters and digits of ASCII, -, _ and ., as in risk=weights.npy"
+                    "has the name {name:?}; take up to {MAX_NAME} letters and digits of ASCII, -, _ and ., as in risk=weights.npy, \
+                     but neither . nor .."
                 );
                 return Err(refused("--model", text, why));
             }

@@ -63,6 +63,12 @@ pub enum NumbersError {
         want_bits: u32,
     },
     /// There are none.
+    #[error("{origin} holds no numbers; give at least one weight")]
+    NoWeights {
+        /// The file.
+        origin: String,
+    },
+    /// There are none.
     #[error("{origin} holds no numbers; there is nothing to encrypt")]
     Empty {
         /// What holds none.

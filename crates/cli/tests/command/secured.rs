@@ -54,7 +54,10 @@ fn lookups_over_tls_with_a_token() {
     refused(&get(&["--ca", "own.crt"]), &["only requests with a token", "--token-file"]);
     refused(&get(&["--token-file", "ada.token"]), &["no TLS with https://localhost", "--ca"]);
     refused(&get(&["--ca", "none.crt", "--token-file", "ada.token"]), &["none.crt"]);
-    refused(&get(&["--ca", "own.crt", "--token-file", "none"]), &["the token can't be read", "none"]);
+    refused(
+        &get(&["--ca", "own.crt", "--token-file", "none"]),
+        &["the token can't be read: none can't be read", "; check the path"],
+    );
     refused(&get(&["--ca", "own.crt", "--token-file", "tokens"]), &["tokens", "no space"]);
 
     // By variable and by settings, too, and the flag wins.

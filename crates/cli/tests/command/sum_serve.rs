@@ -171,6 +171,10 @@ fn what_is_wrong_is_refused_and_the_server_lives_on() {
         &run(dir, &["sum", "serve", "--model", "a b=line.csv"]),
         &["has the name \"a b\"", "letters and digits"],
     );
+    refused(
+        &run(dir, &["sum", "serve", "--model", "..=line.csv"]),
+        &["has the name \"..\"", "neither . nor .."],
+    );
     refused(&run(dir, &["sum", "serve", "--model", "m=nothere.csv"]), &["nothere.csv"]);
 
     let post = |length: &str| format!("POST /v1/models/line/score HTTP/1.1\r\nHost: x\r\n{length}\r\n");
@@ -402,6 +406,27 @@ fn refusals_are_json_and_name_the_option() {
     let no_port = score_at("http://127.0.0.1", dir, &["--model", "m", "--key", "a.key", "--in", "rows.csv"]);
     refused(&no_port, &["--server", "names no address and port"]);
     assert!(!stderr(&no_port).contains("--listen"));
+    let ask = |url: &str| score_at(url, dir, &["--model", "m", "--key", "a.key", "--in", "rows.csv"]);
+    refused(
+        &ask("http://no.such.host.invalid:7710"),
+        &["no service answers at http://no.such.host.invalid:7710"],
+    );
+    refused(
+        &ask("127.0.0.1:7710"),
+        &["starts with neither http:// nor https://; give one such as http://127.0.0.1:7710"],
+    );
+    // Who takes a connection and closes it within the handshake is there.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let closes = std::thread::spawn(move || drop(listener.accept().unwrap()));
+    let closed = ask(&url);
+    closes.join().unwrap();
+    assert!(
+        !stderr(&closed).contains("eof") && !stderr(&closed).contains("no service"),
+        "{}",
+        stderr(&closed)
+    );
+    refused(&closed, &["the service hung up: it closed the connection"]);
     let serving = |more: &[&str]| run(dir, &[&["sum", "serve", "--model", "m=line.csv"], more].concat());
     refused(&serving(&["--jobs", "4611686018427387904"]), &["--jobs", "1 to 1024"]);
     refused(&serving(&["--request-work", "0"]), &["--request-work"]);

@@ -305,9 +305,13 @@ impl Reached {
     }
 
     /// Once all were seen: whether a row stands behind those that are followed, because nothing is followed by its value. Every
-    /// poll reads it, so that no poll may see it before others.
+    /// poll reads it, so that no poll may see it before others. Beside texts that are followed, each poll reads all rows once a time
+    /// or a number is among them, and then they stand where they will when these are followed.
     pub(crate) fn is_behind(&self, kept: Kept) -> bool {
-        kept != Kept(self.kind() as u8)
+        match self.kind() {
+            PlaceKind::Text => kept == Kept::NONE,
+            kind => kept != Kept(kind as u8),
+        }
     }
 
     /// That nothing but values without an order was ever read, as a clause.

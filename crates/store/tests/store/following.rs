@@ -217,6 +217,9 @@ fn rows_that_nothing_is_followed_by_are_behind_the_others() {
         ("'2147483647'", "'3000000000'", "'4000000000'"),
         ("7", "'2026-11-25'", "'2026-11-26'"),
         ("'9999-12-31'", "'2026-11-25'", "'2026-11-26'"),
+        ("NULL", "'a'", "'b'"),
+        // Of which there are more.
+        ("'n/a', 'k4', 1, 1), ('n/a', 'k5', 1, 1), ('n/a'", "'108'", "'n/a'"),
     ] {
         // Most rows say what is followed.
         let feed = format!(

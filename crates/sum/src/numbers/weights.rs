@@ -57,6 +57,9 @@ pub(crate) fn weights_called(
     phe: bool,
     say: &mut dyn FnMut(String),
 ) -> Result<Weights, NumbersError> {
+    if content.values.is_empty() {
+        return Err(NumbersError::NoWeights { origin: content.origin.clone() });
+    }
     let array = match &content.values {
         Values::Int(_) if precision.is_some() => {
             let (options, remedy) = ("--precision says nothing", "it of float weights alone");

@@ -536,6 +536,8 @@ fn what_is_not_kept_or_not_meant_is_said() {
     assert!(error.contains("integers") && error.contains("--precision"), "{error}");
     let none = Content::new("e.npy", ndarray::Array1::<i64>::zeros(0).into_dyn().into());
     assert!(encrypted(&none, plain, None).err().unwrap().to_string().contains("e.npy holds no numbers"));
+    let no_weights = numbers::weights(&none, None, false, &mut |_| ()).err().unwrap().to_string();
+    assert_eq!(no_weights, "e.npy holds no numbers; give at least one weight");
 }
 
 /// A result of many decimals and sixteenths, digit by digit: as long as any form has them.
