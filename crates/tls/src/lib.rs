@@ -158,20 +158,26 @@ pub fn server(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
 /// # Errors
 /// The file can't be read, or holds no certificate that can be trusted.
 pub fn client(ca: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
-    let mut trust = Trust::authorities(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    let mut trust = Trust::public();
     if let Some(path) = ca {
         trust = trust.with(path)?;
     }
+    let mut config = client_of(&trust);
+    config.alpn_protocols = vec![HTTP[0].to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// A client's side of TLS 1.2 and 1.3, whatever it speaks then, to servers that are trusted.
+#[must_use]
+pub fn client_of(trust: &Trust) -> ClientConfig {
     let provider = provider();
     let verifier = trust.of_servers(&provider);
-    let mut config = ClientConfig::builder_with_provider(provider)
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has both versions")
         .dangerous()
         .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![HTTP[0].to_vec()];
-    Ok(Arc::new(config))
+        .with_no_client_auth()
 }
 
 #[cfg(test)]

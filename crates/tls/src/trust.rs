@@ -27,8 +27,14 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Mozilla's list of authorities.
+    #[must_use]
+    pub fn public() -> Self {
+        Self::authorities(webpki_roots::TLS_SERVER_ROOTS.iter().cloned())
+    }
+
     /// Nobody but these authorities.
-    pub(crate) fn authorities(anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
+    fn authorities(anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
         Self { authorities: RootCertStore::from_iter(anchors), peers: Vec::new() }
     }
 

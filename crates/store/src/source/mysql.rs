@@ -126,7 +126,7 @@ fn connect(server: &Server) -> Result<Conn, SourceError> {
         options.ip_or_hostname(Some(&server.host)).tcp_port(server.port.unwrap_or(3306))
     };
     if server.verifies() {
-        server.roots()?; // a file that holds none is named here
+        server.trust()?; // a file that holds none is named here
         let ca = server.ca.as_ref().map(PathBuf::from);
         options = options.ssl_opts(Some(SslOpts::default().with_root_cert_path(ca)));
     }
@@ -250,6 +250,14 @@ fn fraction(micros: u32, digits: usize) -> String {
 /// What the server, or the way to it, said, with what to do about it.
 fn refused(server: &Server, error: &Error) -> SourceError {
     const THERE: &str = "check the server, its address, what it says about TLS, and the network between";
+    let carried = match error {
+        Error::IoError(error) => Some(error as &(dyn std::error::Error + 'static)),
+        Error::CodecError(broken) => std::error::Error::source(broken),
+        _ => Some(error as _),
+    };
+    if let Some(fault) = carried.and_then(|error| server.fault_of_tls(error)) {
+        return fault;
+    }
     let (text, remedy) = match error {
         Error::MySqlError(said) => (
             said.message.clone(),

@@ -87,7 +87,9 @@ fn connect(server: &Server) -> Result<Client, SourceError> {
         .keepalives_interval(interval)
         .keepalives_retries(retries);
     let connected = if server.verifies() {
-        config.ssl_mode(SslMode::Require).connect(MakeTls(TlsConnector::from(Arc::new(server.tls()?))))
+        config
+            .ssl_mode(SslMode::Require)
+            .connect(MakeTls(TlsConnector::from(Arc::new(blindcore_tls::client_of(&server.trust()?)))))
     } else {
         config.ssl_mode(SslMode::Disable).connect(NoTls)
     };
@@ -351,6 +353,8 @@ fn refused(server: &Server, error: &::postgres::Error) -> SourceError {
                 "mend the view or query; what follows ?query= is taken as it stands, nothing percent-decoded"
             }
         }
+    } else if let Some(fault) = server.fault_of_tls(error) {
+        return fault;
     } else {
         text += &error.to_string();
         let mut cause = error.source();

@@ -2,15 +2,15 @@
 
 use super::{Of, Position, Row, Source, SourceError};
 use crate::Value;
+use blindcore_tls::{Fault, Trust};
 use blindcore_units::Unit;
 use blindcore_wire::KeyType;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use std::error::Error;
 use std::fmt::{self, Write};
-use std::io::{BufReader, Read};
+use std::io;
 use std::mem;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use std::{thread, vec};
@@ -21,14 +21,16 @@ pub(super) const CONNECT: Duration = Duration::from_secs(10);
 /// How long a silent connection stays unasked whether it still stands, between questions, and how many there are:
 /// a server that vanishes is noticed within a minute.
 pub(super) const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration::from_secs(10), 3);
-/// Bytes of a file of certificates, at most: 16 MiB.
-const MAX_CA_BYTES: u64 = 16 << 20;
 /// Rows that are sent on together, at most.
 const BATCH_ROWS: usize = 256;
 /// Bytes of values after which a batch is sent on.
 const BATCH_BYTES: usize = 256 << 10;
 /// Batches that wait to be taken.
 const BATCHES: usize = 2;
+
+/// What to do where TLS fails.
+const TLS: &str =
+    "name in ca=FILE who signed its certificate, if you trust them, and the server by a name that is in it";
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,39 +242,28 @@ impl Server {
         self.tls.unwrap_or(self.ca.is_some() || !here)
     }
 
-    /// The certificates that the server's must be signed by: those of a file, or Mozilla's.
-    pub(super) fn roots(&self) -> Result<rustls::RootCertStore, SourceError> {
-        let mut roots = rustls::RootCertStore::empty();
-        let Some(path) = &self.ca else {
-            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-            return Ok(roots);
-        };
-        let mut pem = Vec::new();
-        let read = super::lines::open_regular(std::path::Path::new(path))
-            .and_then(|file| BufReader::new(file).take(MAX_CA_BYTES + 1).read_to_end(&mut pem));
-        read.map_err(|error| super::lines::failed(path, error))?;
-        let none = |why: &str| SourceError::Unfit {
+    /// Whom the server must be: one of a file's certificates, or one that an authority of it or, without a file, of Mozilla's list signed.
+    pub(super) fn trust(&self) -> Result<Trust, SourceError> {
+        let Some(path) = &self.ca else { return Ok(Trust::public()) };
+        super::lines::open_regular(Path::new(path)).map_err(|error| super::lines::failed(path, error))?;
+        Trust::read(Path::new(path)).map_err(|error| SourceError::Unfit {
             origin: path.clone(),
-            why: why.to_owned(),
+            why: format!("no certificate can be taken from it: {}", error.why),
             remedy: "name a PEM file of the certificates that sign the server's".to_owned(),
-        };
-        if pem.len() as u64 > MAX_CA_BYTES {
-            return Err(none("it is over the limit of 16 MiB for a file of certificates"));
-        }
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
-            added.ok_or_else(|| none("a certificate in it can't be read"))?;
-        }
-        if roots.is_empty() { Err(none("it holds no certificate")) } else { Ok(roots) }
+        })
     }
 
-    /// The TLS that the server is spoken to with.
-    pub(super) fn tls(&self) -> Result<rustls::ClientConfig, SourceError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| self.refused(error, "report this as a defect of blindcore"))?;
-        Ok(config.with_root_certificates(self.roots()?).with_no_client_auth())
+    /// What is wrong with the server's TLS, if that is what an error says.
+    pub(super) fn fault_of_tls(&self, error: &(dyn Error + 'static)) -> Option<SourceError> {
+        let mut cause = Some(error);
+        while let Some(this) = cause {
+            let carried = this.downcast_ref::<io::Error>().and_then(Fault::find);
+            if let Some(fault) = carried.or_else(|| this.downcast_ref().map(Fault::of)) {
+                return Some(self.refused(format!("no TLS with it: {fault}"), TLS));
+            }
+            cause = this.source();
+        }
+        None
     }
 
     /// What the server, or the way to it, said.
