@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{code, json, refused, run, stderr, stdout};
+use crate::common::{code, json, refused, run, run_with_input, stderr, stdout};
 
 fn ok(dir: &Path, args: &[&str]) -> std::process::Output {
     let output = run(dir, &[&["circuit"], args].concat());
@@ -144,6 +144,9 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
     let sorted = ok(dir, &["eval", "--circuit", "sort5x8", "--input", "9 3 200", "--input", "1=0x10,4"]);
     assert_eq!(stdout(&sorted), "sorted 0xc810090403 [3, 4, 9, 16, 200]\n");
     assert_eq!(outputs(dir, "sub64", &["-3", "-5"]), json!(["0x0000000000000002"]));
+    let piped = ["circuit", "eval", "--circuit", "sort5x8", "--input", "-", "--input", "1=0x10,4"];
+    let piped = run_with_input(dir, &piped, b"9 3 200\n");
+    assert_eq!((code(&piped), stdout(&piped)), (0, stdout(&sorted)));
     let signed = ["circuit", "eval", "--circuit", "sort5x8", "--input", "-9,3,200", "--input", "16,4"];
     refused(&run(dir, &signed), &["value 1", "negative", "unsigned"]);
     // One value is not all of them, unless it says so in hexadecimal.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
-use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
+use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr, stdout};
 
 fn build(dir: &Path, rows: usize, more: &[&str]) {
     let csv: String = (0..rows).map(|i| format!("key {i},0\n")).collect();
@@ -230,4 +230,25 @@ fn files_of_a_folder_are_retrieved_whole() {
     }
     let listed = json(&server.get(dir, &["--table", "files", "--index", "1", "--json"]));
     assert_eq!(listed["key"], "short");
+}
+
+#[test]
+fn rows_are_counted_alike_wherever_they_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    build(dir, 5, &[]);
+    let updated = update(
+        dir,
+        "{\"_change\":\"remove\",\"k\":\"key 1\"}\n{\"k\":\"new\",\"v\":\"1\"}\n{\"k\":\"key 2\",\"v\":\"2\"}\n",
+    );
+    // One is gone, one is new, and one is another.
+    assert_eq!(
+        [&updated["added"], &updated["changed"], &updated["removed"]].map(|n| n.as_u64()),
+        [Some(1); 3]
+    );
+    let server = Serving::start(dir, &["t.db"]);
+    for args in [&["db", "inspect", "t.db"][..], &["tables", "--server", &server.url]] {
+        let said = run(dir, args);
+        assert!(stdout(&said).contains("5 rows"), "{args:?}: {}", stdout(&said));
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{code, refused, run, run_with_input, stderr};
+use crate::common::{Serving, code, refused, run, run_with_input, stderr};
 use crate::survives::{BUILD, UPDATE, names, no_litter, ok, stands, table, write_changes, write_csv};
 
 /// A file system in memory of a size that can grow, if this process may mount one.
@@ -120,4 +120,26 @@ fn sources_that_go_away_cost_nothing() {
             no_litter(dir);
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_body_that_never_ends_is_cut_when_the_server_is_told_to_stop() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("w.csv"), "1,2\n").unwrap();
+    std::fs::write(dir.join("l.toml"), "[limits]\ndrain_seconds = 1\n").unwrap();
+    let serve = ["sum", "serve", "--config", "l.toml", "--listen", "127.0.0.1:0", "--model", "m=w.csv"];
+    let server = Serving::start_as(dir, &serve);
+    let mut client = std::net::TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap();
+    let head = "POST /v1/models/m/score HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\nExpect: 100-continue\r\n\r\n";
+    client.write_all(head.as_bytes()).unwrap();
+    // It asks for the body: so it is in the middle of the request.
+    let mut word = [0; 12];
+    std::io::Read::read_exact(&mut client, &mut word).unwrap();
+    assert_eq!(&word, b"HTTP/1.1 100");
+    client.write_all(b"BC").unwrap();
+    let (code, log) = server.terminate();
+    assert_eq!(code, 0, "{log}");
 }

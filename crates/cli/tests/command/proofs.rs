@@ -125,7 +125,11 @@ fn a_signed_table_is_taken_and_others_are_not() {
     }
     refused(&run(dir, &["db", "sign", "t.db", "theirs.pem"]), &["is signed by", &ours, &theirs]);
     assert_eq!(json(&get(&ours))["value"]["v"], "new");
+    // Where it is told, the operator hears whom it locks out.
+    let server = Serving::start(dir, &["t.db"]);
     json(&update(row, &["--change-signer"]));
+    server.line("another signer: clients that trust the one before refuse this epoch");
+    drop(server);
     refused(&get(&ours), &["nobody signed it"]);
     // Where nothing changes, nothing is signed, and a note says so.
     let same = json(&update(row, &["--sign", "ours.pem"]));

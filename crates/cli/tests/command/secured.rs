@@ -245,3 +245,26 @@ fn a_server_under_attack_answers_honest_clients() {
         &["--hostile is 500", "leave some honest"],
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn private_keys_that_others_can_read_are_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let warning = "private key own.key is open to others on this machine; close it: chmod 600 own.key";
+    // A port in use: the party says what it has to say, and ends.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let tls = ["--cert", "own.crt", "--key", "own.key", "--trust", "own.crt"];
+    let party =
+        ["circuit", "run", "--role", "garbler", "--circuit", "add64", "--input", "7", "--listen", &listen];
+    for (mode, open) in [(0o600, 0), (0o640, 1)] {
+        std::fs::set_permissions(dir.join("own.key"), std::fs::Permissions::from_mode(mode)).unwrap();
+        let server = serve(dir);
+        let warned = server.started.iter().filter(|line| line.contains(warning)).count();
+        assert_eq!(warned, open, "{:?}", server.started);
+        let party = run(dir, &[&party[..], &tls].concat());
+        assert_eq!((code(&party), stderr(&party).matches(warning).count()), (2, open), "{}", stderr(&party));
+    }
+}
