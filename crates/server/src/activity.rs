@@ -1,5 +1,6 @@
 //! How quiet a connection is.
 
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,10 +21,11 @@ impl Activity {
         *self.last.lock().expect("nobody panics with it") = (Instant::now(), true);
     }
 
-    /// How quiet it is: what never said anything before what did, and then the longest.
-    pub(crate) fn quiet(&self) -> (bool, Duration) {
+    /// How quiet it is: what never said anything before what did, and then the longest. It is since when and not how long, so that
+    /// of two the answer does not depend on which was asked first.
+    pub(crate) fn quiet(&self) -> (bool, Reverse<Instant>) {
         let (at, any) = *self.last.lock().expect("nobody panics with it");
-        (!any, at.elapsed())
+        (!any, Reverse(at))
     }
 
     /// Whether its client waits for an answer: its silence is ours.
