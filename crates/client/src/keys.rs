@@ -35,8 +35,8 @@ pub enum KeysError {
         /// The file.
         name: PathBuf,
     },
-    /// A line is no key.
-    #[error("line {line} is no key: {why}")]
+    /// A line is not a key.
+    #[error("line {line} is not a key: {why}")]
     Line {
         /// The line, from 1.
         line: u64,

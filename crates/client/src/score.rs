@@ -166,7 +166,7 @@ pub struct ScoreClient {
     options: Options,
 }
 
-/// Whether a connection was there and is no more.
+/// Whether an error says that an open connection was closed.
 fn is_cut(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     matches!(

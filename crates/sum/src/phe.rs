@@ -45,7 +45,7 @@ const MAX_N_BYTES: usize = 512;
 const LINE_ROOM: usize = 256;
 const KTY: &str = "DAJ";
 const ALG: &str = "PAI-GN1";
-/// What a key's `kid` begins with, if it is from here: its name is behind it.
+/// What the `kid` of a key that blindcore wrote begins with; the key's name follows.
 const OWN_KID: &str = "blindcore ";
 
 /// Why phe's JSON can't be read or written.
@@ -92,13 +92,11 @@ pub enum PheError {
     /// Numbers that are not a key.
     #[error("the private key is not its public key's: {0}")]
     Mismatch(&'static str),
-    /// A public key from here under the name of another.
+    /// A public key that blindcore wrote, and whose `kid` names another.
     #[error(
-        "the public key's n is that of {key}, and its kid says {got:?}: it was changed; write it again with `blindcore sum public`"
+        "the public key's n makes key {key}, and its kid names another: it was changed; write it again with `blindcore sum public`"
     )]
     Name {
-        /// What its `kid` says.
-        got: String,
         /// The key that n makes.
         key: crate::keys::KeyId,
     },
@@ -168,10 +166,10 @@ pub fn public_key(json: &[u8]) -> Result<PublicKey, PheError> {
     check_length("the public key", json.len(), MAX_KEY_BYTES)?;
     let jwk: PublicJwk<'_> = parse("the public key", json_document(json))?;
     let key = PublicKey::textbook(public_n(&jwk)?.as_words())?;
-    // phe's JSON has no checksum, and what is encrypted under a damaged n nobody decrypts.
+    // phe's JSON has no checksum, and nobody decrypts what is encrypted under a damaged n.
     let kid = jwk.kid.as_ref().and_then(serde_json::Value::as_str).and_then(|kid| kid.strip_prefix(OWN_KID));
     match kid {
-        Some(kid) if kid != key.id().to_string() => Err(PheError::Name { got: kid.into(), key: key.id() }),
+        Some(kid) if kid != key.id().to_string() => Err(PheError::Name { key: key.id() }),
         _ => Ok(key),
     }
 }

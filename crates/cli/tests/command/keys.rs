@@ -46,7 +46,7 @@ fn keys_of_bytes_are_written_in_digits() {
         refused(&get(args), words);
     }
     let wrong = stderr(&get(&["--keys-from", "wrong", "--keys-form", "hex"]));
-    assert!(wrong.contains("line 2 is no key: character 2"), "{wrong}");
+    assert!(wrong.contains("line 2 is not a key: character 2"), "{wrong}");
     let unknown = get(&["--keys-from", "hex", "--keys-form", "hexa"]);
     assert!(code(&unknown) == 2 && stderr(&unknown).contains("text, hex or base64"), "{}", stderr(&unknown));
 }

@@ -275,8 +275,8 @@ impl Reached {
     }
 
     /// Takes the next row's value, and says where its row stands among the others: by the value, whatever order the database gives
-    /// its rows. Those that are alike in it stay in that order. Whether it comes [`behind`](Self::is_behind) all that is followed is said
-    /// by the second.
+    /// its rows. Those that are alike in it stay in that order. The second value tells, once all rows were seen, whether this one comes
+    /// [behind](Self::is_behind) all that are followed.
     pub(crate) fn see(&mut self, value: &Value) -> (u128, Kept) {
         let order = order(value);
         let kind = match value {

@@ -253,7 +253,7 @@ impl Server {
         })
     }
 
-    /// What is wrong with the server's TLS, if that is what an error says.
+    /// Explains an error that TLS caused; `None` for all others.
     pub(super) fn fault_of_tls(&self, error: &(dyn Error + 'static)) -> Option<SourceError> {
         let mut cause = Some(error);
         while let Some(this) = cause {

@@ -17,12 +17,12 @@ const TIMES: &str = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])\
 /// Of a date, as SQLite's `GLOB` has it.
 const DATE: &str = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
 
-/// Whether a number, as SQL has it, is below those that stand for no end, and none of them ([`is_ahead`]).
+/// SQL: whether a number is one to follow by, and does not mean "without end" ([`is_ahead`]).
 fn has_end(number: &str) -> String {
     format!("{number} < {NO_END} AND {number} NOT IN ({}, {})", LARGEST[0], LARGEST[1])
 }
 
-/// The rows whose number stands for no end and may lie below the place all the same.
+/// SQL: takes the rows whose number means "without end" as well, wherever the place is.
 fn or_largest(number: &str) -> String {
     format!(" OR {number} IN ({}, {})", LARGEST[0], LARGEST[1])
 }
