@@ -32,6 +32,11 @@ pub struct Builder {
     forms: [Vec<Form>; 2],
     /// Gates made lately and their wires, by a hash of what they are: a direct-mapped cache.
     recent: Vec<(Gate, u32)>,
+    ands: usize,
+    /// Which gates are read by another one.
+    read: Bits,
+    /// Whether a gate reads a wire that is not there yet, one of another builder.
+    unwritten: bool,
 }
 
 const RECENT: usize = 1 << 14;
@@ -50,7 +55,8 @@ impl Builder {
     pub fn new() -> Self {
         let recent = vec![(NONE, 0); RECENT];
         let (inputs, gates, outputs) = (Vec::new(), Vec::new(), Vec::new());
-        Self { inputs, input_bits: 0, gates, outputs, forms: Default::default(), recent }
+        let (forms, read) = Default::default();
+        Self { inputs, input_bits: 0, gates, outputs, forms, recent, ands: 0, read, unwritten: false }
     }
 
     /// A new input of `width` bits, least significant first.
@@ -145,14 +151,39 @@ impl Builder {
     /// AND gates made so far.
     #[must_use]
     pub fn ands(&self) -> usize {
-        self.gates.iter().filter(|g| g.kind() == Kind::And).count()
+        self.ands
     }
 
     /// The circuit, without the gates that no output needs.
     ///
     /// # Errors
-    /// More wires than a netlist in memory can have.
+    /// More wires than a netlist in memory can have; or a gate or an output reads a wire that is not this builder's.
     pub fn finish(mut self) -> Result<Netlist, NetlistError> {
+        let end = 2 + self.input_bits + self.gates.len();
+        if self.unwritten || self.outputs.iter().flat_map(|p| &p.wires).any(|w| w.index() >= end) {
+            // It says which.
+            return Netlist::new(self.inputs, self.gates, self.outputs);
+        }
+        if !self.all_are_read() {
+            self.keep_needed();
+        }
+        // What growing took beside them, and what no output needs.
+        self.gates.shrink_to_fit();
+        let [inputs_are, outputs_are] = self.forms;
+        let netlist = Netlist::in_order(self.inputs, self.gates, self.ands, self.outputs)?;
+        Ok(netlist.with_forms(inputs_are, outputs_are))
+    }
+
+    /// Whether each gate is an output or is read, by one that is made later, and so is needed.
+    fn all_are_read(&mut self) -> bool {
+        let first = 2 + self.input_bits;
+        let outputs = self.outputs.iter().flat_map(|p| &p.wires).filter_map(|w| w.index().checked_sub(first));
+        outputs.for_each(|gate| self.read.set(gate));
+        self.read.all(self.gates.len())
+    }
+
+    /// Drops the gates that no output needs.
+    fn keep_needed(&mut self) {
         let first = 2 + self.input_bits;
         let gate_of = |w: Wire| w.index().checked_sub(first);
         let mut needed = Bits::new(self.gates.len());
@@ -170,17 +201,17 @@ impl Builder {
             _ => w,
         };
         let mut kept = same;
-        for i in (same..self.gates.len()).filter(|i| needed.get(*i)) {
+        for i in same..self.gates.len() {
             let gate = self.gates[i];
-            self.gates[kept] = Gate::new(gate.kind(), rename(gate.a()), rename(gate.b()));
-            kept += 1;
+            if needed.get(i) {
+                self.gates[kept] = Gate::new(gate.kind(), rename(gate.a()), rename(gate.b()));
+                kept += 1;
+            } else {
+                self.ands -= usize::from(gate.kind() == Kind::And);
+            }
         }
         self.gates.truncate(kept);
-        // What growing took beside them, and what no output needs.
-        self.gates.shrink_to_fit();
         self.outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w));
-        let [inputs_are, outputs_are] = self.forms;
-        Ok(Netlist::new(self.inputs, self.gates, self.outputs)?.with_forms(inputs_are, outputs_are))
     }
 
     /// `x` where `w` is the gate `1 ^ x`.
@@ -197,10 +228,69 @@ impl Builder {
         if place.0 == gate {
             return Wire(place.1);
         }
-        let wire = 2 + self.input_bits + self.gates.len();
+        let first = 2 + self.input_bits;
+        let wire = first + self.gates.len();
         assert!(wire < MAX_WIRES, "a builder's wires fit 31 bits");
         *place = (gate, wire as u32);
+        if self.gates.len().is_multiple_of(64) {
+            self.read.append_word();
+        }
+        for read in gate.reads() {
+            match read.index().checked_sub(first) {
+                Some(read) if read < self.gates.len() => self.read.set(read),
+                Some(_) => self.unwritten = true,
+                None => {}
+            }
+        }
+        self.ands += usize::from(gate.kind() == Kind::And);
         self.gates.push(gate);
         Wire(wire as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Builder, NetlistError};
+
+    #[test]
+    fn wires_of_another_builder_are_refused() {
+        let far = {
+            let mut other = Builder::new();
+            let x = other.input("x", 400);
+            x[399]
+        };
+        for by_gate in [false, true] {
+            let mut c = Builder::new();
+            let x = c.input("x", 2);
+            let near = c.and(x[0], x[1]);
+            let last = if by_gate { c.xor(near, far) } else { far };
+            c.output("y", &[near, last]);
+            assert!(matches!(c.finish(), Err(NetlistError::Unwritten { wire, .. }) if wire == far));
+        }
+    }
+
+    #[test]
+    fn gates_that_no_output_needs_are_dropped() {
+        let build = |dead: &[usize]| {
+            let mut c = Builder::new();
+            let x = c.input("x", 100);
+            let mut sums = vec![x[0]];
+            for (i, bit) in x.iter().enumerate().skip(1) {
+                if dead.contains(&i) {
+                    // An AND, and an XOR of it.
+                    let and = c.and(*bit, x[i - 1]);
+                    c.xor(and, x[0]);
+                }
+                let last = sums[i - 1];
+                sums.push(if i % 3 == 0 { c.and(last, *bit) } else { c.xor(last, *bit) });
+            }
+            c.output("y", &[sums[99], sums[64]]);
+            c.finish().unwrap()
+        };
+        let all = build(&[]);
+        assert_eq!((all.gates().len(), all.ands()), (99, 33));
+        for dead in [&[1][..], &[50], &[99], &[1, 2, 63, 64, 65, 98, 99]] {
+            assert_eq!(build(dead), all);
+        }
     }
 }

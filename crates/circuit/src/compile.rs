@@ -8,7 +8,7 @@
 
 use blindcore_accel::garble::Program;
 
-use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW, parts};
+use crate::levels::{DIES, Emitter, LIVES, Local, Runs, SLOT, WINDOW, parts};
 use crate::netlist::{Kind, Netlist, Wire};
 
 /// A netlist as a program, with the slots of its inputs and outputs.
@@ -57,7 +57,7 @@ impl Compiled {
             last_read[gate] = u32::MAX;
         }
 
-        let mut emitter = Emitter::new(first as u32, first, usize::MAX, true);
+        let mut emitter = Emitter::new(first as u32, first, usize::MAX, Runs::Often);
         // Of each gate its place in its window, and then its slot.
         let mut at = vec![0u32; all.len()];
         let (mut gates, mut keep, mut slots, mut dying) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

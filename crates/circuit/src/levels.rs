@@ -1,11 +1,11 @@
 //! Gates by layer, and slots that are used again: what every compiler of a circuit shares.
 //!
 //! A window is a run of gates that is ordered at once. Its parts, which need nothing of each other, are put out one by one:
-//! layers of XORs and of independent ANDs, each wire in a slot that is free from its last read on.
+//! layers of XORs and of independent ANDs, each wire in a slot that is free from its last read on, or from its window's end on.
 
 use std::collections::VecDeque;
 
-use blindcore_accel::garble::{Program, ProgramBuilder};
+use blindcore_accel::garble::{Program, ProgramBuilder, Step};
 
 /// Gates of a window.
 pub(crate) const WINDOW: usize = 1 << 16;
@@ -56,9 +56,10 @@ pub(crate) struct Emitter {
     free: Vec<u32>,
     /// Those that parts of the window before this one freed: parts share no slots.
     retired: Vec<u32>,
+    /// The first slot that is handed out, and the next that never was.
+    first: u32,
     next: u32,
-    /// Whether the program is kept and run again, so that the best order of its XORs is worth the time to find it.
-    kept: bool,
+    runs: Runs,
     /// Of each gate of the window: its place; its rank among the XORs of its layer; how many operands that read it are still to come.
     places: Vec<Place>,
     ranks: Vec<u32>,
@@ -66,12 +67,23 @@ pub(crate) struct Emitter {
     /// The window's gates part by part and layer by layer, XORs before ANDs; and where each of those buckets ends.
     order: Vec<u32>,
     ends: Vec<u32>,
+    /// The same gates in that order, where slots are known before.
+    steps: Vec<Step>,
+}
+
+/// How often programs are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runs {
+    /// While they are made, and never again: each wire that dies in its window has a slot of its own, of this many at most. Finding
+    /// which could be used again would take longer than what a smaller window of labels saves.
+    Once(u32),
+    /// Again and again: within a window slots are used again, and XORs get their best order.
+    Often,
 }
 
 impl Emitter {
-    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough. Those that are
-    /// `kept` get the best order of their XORs.
-    pub(crate) fn new(first: u32, slots: usize, most: usize, kept: bool) -> Self {
+    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough.
+    pub(crate) fn new(first: u32, slots: usize, most: usize, runs: Runs) -> Self {
         Self {
             program: ProgramBuilder::new(slots),
             most,
@@ -79,21 +91,31 @@ impl Emitter {
             free_here: Vec::new(),
             free: Vec::new(),
             retired: Vec::new(),
-            next: first,
-            kept,
+            next: match runs {
+                Runs::Once(own) => first + own,
+                Runs::Often => first,
+            },
+            first,
+            runs,
             places: Vec::new(),
             ranks: Vec::new(),
             uses: Vec::new(),
             order: Vec::new(),
             ends: Vec::new(),
+            steps: Vec::new(),
         }
     }
 
     /// Puts out a window, part by part: `keep` says where each gate's wire goes, `slots` gets it.
     pub(crate) fn window(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32]) {
-        match Parts::several(gates, &mut self.places) {
-            Some(parts) => self.put_out(gates, keep, slots, &parts, true),
-            None => {
+        let parts = Parts::several(gates, &mut self.places);
+        match (parts, self.runs) {
+            (parts, Runs::Once(_)) => {
+                let parts = parts.unwrap_or_else(|| Parts::one(gates, &mut self.places));
+                self.put_in_place(gates, keep, slots, &parts);
+            }
+            (Some(parts), Runs::Often) => self.put_out(gates, keep, slots, &parts, true),
+            (None, Runs::Often) => {
                 self.part(gates, keep, slots);
                 self.end_part();
             }
@@ -106,39 +128,58 @@ impl Emitter {
         self.put_out(gates, keep, slots, &parts, false);
     }
 
+    /// Puts out a window where each wire that dies in it has a slot of its own.
+    fn put_in_place(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32], parts: &Parts) {
+        for ((slot, keep), own) in slots.iter_mut().zip(keep).zip(self.first..) {
+            *slot = match *keep {
+                DIES => own,
+                keep => self.slot(keep),
+            };
+        }
+        let (places, mut ends) = (std::mem::take(&mut self.places), std::mem::take(&mut self.ends));
+        let mut steps = std::mem::take(&mut self.steps);
+        let bucket = buckets(parts, &places, &mut ends);
+        steps.resize(gates.len(), Step { out: 0, a: 0, b: 0 });
+        for ((gate, place), out) in gates.iter().zip(&places).zip(&*slots) {
+            let at = &mut ends[bucket(*place)];
+            steps[*at as usize] = Step { out: *out, a: slot_of(gate.a, slots), b: slot_of(gate.b, slots) };
+            *at += 1;
+        }
+        let (mut begin, mut layers) = (0, ends.as_chunks::<2>().0.iter());
+        for count in &parts.layers {
+            for layer in layers.by_ref().take(*count as usize) {
+                let [and_begin, end] = layer.map(|end| end as usize);
+                let (mut xors, mut ands) = (&steps[begin..and_begin], &steps[and_begin..end]);
+                loop {
+                    let room = ands.len().min(self.most - self.program.ands());
+                    let (here, others) = ands.split_at(room);
+                    self.program.extend(xors, here).expect(HANDED_OUT);
+                    (xors, ands) = (&[], others);
+                    if ands.is_empty() {
+                        break;
+                    }
+                    self.done.push_back(self.program.take());
+                }
+                self.program.end_layer();
+                begin = end;
+            }
+            self.end_part();
+        }
+        (self.places, self.ends, self.steps) = (places, ends, steps);
+    }
+
     fn put_out(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32], parts: &Parts, end_parts: bool) {
         let (mut places, mut ranks) = (std::mem::take(&mut self.places), std::mem::take(&mut self.ranks));
         let (mut order, mut ends) = (std::mem::take(&mut self.order), std::mem::take(&mut self.ends));
-        if self.kept {
-            put_off_xors(gates, parts, &mut places, &mut ranks);
-            rank_xors(gates, &places, &mut ranks);
-        }
-        // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
-        let firsts: Vec<u32> = parts
-            .layers
-            .iter()
-            .scan(0, |end, layers| {
-                *end += 2 * layers;
-                Some(*end - 2 * layers)
-            })
-            .collect();
-        ends.clear();
-        ends.resize(2 * parts.layers.iter().sum::<u32>() as usize, 0);
-        let first_of: Vec<u32> = parts.of.iter().map(|part| firsts[*part as usize]).collect();
-        let bucket = |[component, bucket]: Place| (first_of[component as usize] + bucket) as usize;
+        put_off_xors(gates, parts, &mut places, &mut ranks);
+        rank_xors(gates, &places, &mut ranks);
         let uses = &mut self.uses;
         uses.clear();
         uses.extend(keep.iter().map(|keep| if *keep == DIES { 0 } else { KEPT }));
-        for (gate, place) in gates.iter().zip(&places) {
-            ends[bucket(*place)] += 1;
-            for operand in [gate.a, gate.b].into_iter().filter(|operand| operand & SLOT == 0) {
-                uses[operand as usize] += 1;
-            }
+        for operand in gates.iter().flat_map(|gate| [gate.a, gate.b]).filter(|operand| operand & SLOT == 0) {
+            uses[operand as usize] += 1;
         }
-        let mut end = 0;
-        for begin in &mut ends {
-            (*begin, end) = (end, end + *begin);
-        }
+        let bucket = buckets(parts, &places, &mut ends);
         order.resize(gates.len(), 0);
         for (gate, place) in places.iter().enumerate() {
             let at = &mut ends[bucket(*place)];
@@ -146,7 +187,7 @@ impl Emitter {
             *at += 1;
         }
         let mut begin = 0;
-        for [and_begin, end] in ends.as_chunks::<2>().0.iter().filter(|_| self.kept) {
+        for [and_begin, end] in ends.as_chunks::<2>().0 {
             order[begin..*and_begin as usize].sort_by_key(|gate| ranks[*gate as usize]);
             begin = *end as usize;
         }
@@ -259,6 +300,28 @@ impl Emitter {
     pub(crate) fn finish(self) -> Program {
         self.program.finish()
     }
+}
+
+/// Which bucket a place is in, of each layer's XORs and ANDs, and into `ends` where those begin among all gates.
+fn buckets(parts: &Parts, places: &[Place], ends: &mut Vec<u32>) -> impl Fn(Place) -> usize + use<> {
+    let firsts: Vec<u32> = parts
+        .layers
+        .iter()
+        .scan(0, |end, layers| {
+            *end += 2 * layers;
+            Some(*end - 2 * layers)
+        })
+        .collect();
+    let first_of: Vec<u32> = parts.of.iter().map(|part| firsts[*part as usize]).collect();
+    let bucket = move |[component, bucket]: Place| (first_of[component as usize] + bucket) as usize;
+    ends.clear();
+    ends.resize(2 * parts.layers.iter().sum::<u32>() as usize, 0);
+    places.iter().for_each(|place| ends[bucket(*place)] += 1);
+    let mut end = 0;
+    for begin in ends {
+        (*begin, end) = (end, end + *begin);
+    }
+    bucket
 }
 
 /// What holds of slots.

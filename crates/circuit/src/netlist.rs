@@ -24,6 +24,7 @@ pub struct Netlist {
     gates: Vec<Gate>,
     outputs: Vec<Port>,
     input_bits: usize,
+    ands: usize,
     /// Of inputs and of outputs, where they were declared.
     forms: [Vec<Form>; 2],
 }
@@ -64,6 +65,26 @@ impl Netlist {
         gates: Vec<Gate>,
         outputs: Vec<Port>,
     ) -> Result<Self, NetlistError> {
+        let inputs: Vec<_> = inputs.into_iter().collect();
+        let first = inputs.iter().fold(2usize, |sum, (_, width)| sum.saturating_add(*width));
+        let mut ands = 0;
+        for (i, gate) in gates.iter().enumerate() {
+            let known = first.saturating_add(i);
+            if let Some(wire) = gate.reads().into_iter().find(|w| w.index() >= known) {
+                return Err(NetlistError::Unwritten { reader: format!("gate {i}"), wire, known });
+            }
+            ands += usize::from(gate.kind() == Kind::And);
+        }
+        Self::in_order(inputs, gates, ands, outputs)
+    }
+
+    /// The same of gates that are known to read what is written before them, with this many ANDs.
+    pub(crate) fn in_order(
+        inputs: impl IntoIterator<Item = (String, usize)>,
+        gates: Vec<Gate>,
+        ands: usize,
+        outputs: Vec<Port>,
+    ) -> Result<Self, NetlistError> {
         let mut next = 2usize;
         let mut ports = Vec::new();
         for (name, width) in inputs {
@@ -79,19 +100,13 @@ impl Netlist {
         if total > MAX_WIRES {
             return Err(NetlistError::TooLarge { got: total });
         }
-        for (i, gate) in gates.iter().enumerate() {
-            let known = next + i;
-            if let Some(wire) = gate.reads().into_iter().find(|w| w.index() >= known) {
-                return Err(NetlistError::Unwritten { reader: format!("gate {i}"), wire, known });
-            }
-        }
         for port in &outputs {
             if let Some(&wire) = port.wires.iter().find(|w| w.index() >= total) {
                 let reader = format!("output {:?}", port.name);
                 return Err(NetlistError::Unwritten { reader, wire, known: total });
             }
         }
-        Ok(Self { inputs: ports, gates, outputs, input_bits, forms: Default::default() })
+        Ok(Self { inputs: ports, gates, outputs, input_bits, ands, forms: Default::default() })
     }
 
     /// The same, with what its inputs and outputs stand for.
@@ -176,7 +191,7 @@ impl Netlist {
     /// AND gates.
     #[must_use]
     pub fn ands(&self) -> usize {
-        self.gates.iter().filter(|g| g.kind() == Kind::And).count()
+        self.ands
     }
 
     /// Evaluates in the clear: bits of each input, least significant first, to bits of each output.

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 
 use blindcore_accel::garble::{Alive, Bits, Program, Step};
 
-use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW};
+use crate::levels::{DIES, Emitter, LIVES, Local, Runs, SLOT, WINDOW};
 use crate::netlist::{Gate, Kind, Netlist};
 use crate::ports::PIECE;
 
@@ -64,12 +64,10 @@ enum Store {
     File(File),
     Memory {
         gates: Vec<Gate>,
-        /// What `A_DIES`, `B_DIES` and `OUT_LIVES` are of each.
+        /// Whether its operands die with it, and whether its output lives on.
         marks: [Bits; 3],
     },
 }
-
-const MARKS: [u8; 3] = [A_DIES, B_DIES, OUT_LIVES];
 
 /// The gates of a circuit, ready to be compiled.
 #[derive(Debug)]
@@ -102,7 +100,7 @@ impl Windows {
             netlist.outputs().iter().flat_map(|p| &p.wires).map(|w| w.0.wrapping_sub(2)).collect();
         let gates = netlist.into_gates();
         let (count, wires) = (gates.len(), u64::from(input_bits) + gates.len() as u64);
-        let marks = MARKS.map(|_| Bits::new(count));
+        let marks = [(); 3].map(|()| Bits::new(count));
         Self::new(Store::Memory { gates, marks }, count as u64, ands, input_bits, wires, &outputs)
             .expect("memory is always read")
     }
@@ -137,7 +135,8 @@ impl Windows {
         windows.output_slots =
             outputs.iter().map(|wire| windows.fixed_slot(*wire).expect("theirs")).collect();
         let alive = windows.mark(wires)?;
-        windows.slots = 2 + input_bits as usize + windows.outputs.len() + alive as usize;
+        let kept = 2 + input_bits as usize + windows.outputs.len() + alive as usize;
+        windows.slots = kept + windows.longest() as usize;
         Ok(windows)
     }
 
@@ -149,14 +148,20 @@ impl Windows {
         if wire < self.input_bits {
             return Some(2 + wire);
         }
+        self.output_slot(wire)
+    }
+
+    /// The slot of a gate's wire that is an output.
+    #[inline]
+    fn output_slot(&self, wire: u32) -> Option<u32> {
         if self.outputs.first().is_none_or(|first| wire < *first) {
             return None;
         }
         self.outputs.binary_search(&wire).ok().map(|place| 2 + self.input_bits + place as u32)
     }
 
-    /// Finds where wires are read for the last time. Returns how many are alive in a window at most, all those that it writes
-    /// among them.
+    /// Finds where wires are read for the last time. Returns how many outlive their window and are alive in one at most: those
+    /// from before it, and its own.
     fn mark(&mut self, wires: u64) -> io::Result<u64> {
         match &mut self.store {
             Store::Memory { gates, marks } => Ok(mark_in_order(gates, marks, self.input_bits, &self.outputs)),
@@ -174,13 +179,15 @@ impl Windows {
         for window in (0..self.count()).rev() {
             records.clear();
             self.each(&mut reader, window, |record| records.push(record))?;
+            let mut living = 0;
             for record in &mut records {
                 here.set(record.out as usize);
                 if read.get(record.out as usize) {
                     record.flags |= OUT_LIVES;
-                    alive -= u64::from(self.fixed_slot(record.out).is_none());
+                    living += u64::from(self.fixed_slot(record.out).is_none());
                 }
             }
+            alive -= living;
             for record in records.iter_mut().rev() {
                 for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
                     let old = (self.input_bits..ZERO).contains(&wire) && !here.get(wire as usize);
@@ -192,7 +199,7 @@ impl Windows {
                 }
             }
             records.iter().for_each(|record| here.clear(record.out as usize));
-            most = most.max(alive + records.len() as u64);
+            most = most.max(alive + living);
             self.keep(window, &records)?;
         }
         Ok(most)
@@ -200,6 +207,11 @@ impl Windows {
 
     fn count(&self) -> u64 {
         self.gates.div_ceil(WINDOW as u64)
+    }
+
+    /// Gates of the longest window.
+    fn longest(&self) -> u32 {
+        self.gates.min(WINDOW as u64) as u32
     }
 
     /// What a file is read by; its position is its own, for it may be read by several at once.
@@ -210,43 +222,20 @@ impl Windows {
         }
     }
 
-    /// The gates of a window, in order.
-    #[inline]
+    /// The records of a window of a file, in order.
     fn each(
         &self,
         reader: &mut Option<BufReader<File>>,
         window: u64,
-        mut to: impl FnMut(Record),
+        to: impl FnMut(Record),
     ) -> io::Result<()> {
+        let reader = reader.as_mut().expect("files have a reader");
         let first = window * WINDOW as u64;
         let count = (self.gates - first).min(WINDOW as u64) as usize;
-        match (&self.store, reader) {
-            (Store::Memory { gates, marks }, _) => {
-                let first = first as usize;
-                // The gates of a word of marks at a time.
-                for (at, gates) in (first..).step_by(64).zip(gates[first..first + count].chunks(64)) {
-                    let mut words = marks.each_ref().map(|bits| bits.word(at));
-                    for (i, gate) in (at..).zip(gates) {
-                        let mut flags = if gate.kind() == Kind::And { AND } else { 0 };
-                        for (mark, word) in MARKS.iter().zip(&mut words) {
-                            flags |= mark * (*word & 1) as u8;
-                            *word >>= 1;
-                        }
-                        // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
-                        let [a, b] = gate.reads();
-                        let [a, b] = [a.min(b), a.max(b)].map(|wire| wire.0.wrapping_sub(2));
-                        to(Record { flags, a, b, out: self.input_bits + i as u32 });
-                    }
-                }
-            }
-            (Store::File(_), Some(reader)) => {
-                reader.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
-                let mut bytes = vec![0; count * Record::BYTES];
-                reader.read_exact(&mut bytes)?;
-                bytes.as_chunks().0.iter().map(Record::from_bytes).for_each(to);
-            }
-            (Store::File(_), None) => unreachable!("files have a reader"),
-        }
+        reader.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
+        let mut bytes = vec![0; count * Record::BYTES];
+        reader.read_exact(&mut bytes)?;
+        bytes.as_chunks().0.iter().map(Record::from_bytes).for_each(to);
         Ok(())
     }
 
@@ -279,7 +268,7 @@ impl Windows {
         let windows = Arc::clone(self);
         // It ends when nobody takes what it makes.
         std::thread::spawn(move || {
-            let mut programs = Programs::new(&windows, false);
+            let mut programs = Programs::new(&windows, Runs::Once(windows.longest()));
             let mut all = Vec::new();
             while let Some(program) = programs.next().transpose() {
                 let program = program.map(Arc::new);
@@ -298,7 +287,7 @@ impl Windows {
 
     /// All programs, now, to be run again and again.
     pub(crate) fn all_programs(&self) -> io::Result<Vec<Arc<Program>>> {
-        let mut programs = Programs::new(self, true);
+        let mut programs = Programs::new(self, Runs::Often);
         let mut all = Vec::new();
         while let Some(program) = programs.next()? {
             all.push(Arc::new(program));
@@ -316,13 +305,15 @@ fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs
     let (mut alive, mut most) = (0u64, 0u64);
     for begin in (0..gates.len()).step_by(WINDOW).rev() {
         let window = &gates[begin..gates.len().min(begin + WINDOW)];
-        // Outputs have slots of their own.
-        let before = |end: usize| outputs.partition_point(|gate| *gate < end) as u64;
-        alive += before(begin + WINDOW) - before(begin);
+        let mut living = 0;
         for at in (begin..begin + window.len()).step_by(64) {
             out_lives.set_word(at, read.word(at));
-            alive -= u64::from(read.word(at).count_ones());
+            living += u64::from(read.word(at).count_ones());
         }
+        // Outputs have slots of their own.
+        let before = |end: usize| outputs.partition_point(|gate| *gate < end) as u64;
+        living -= before(begin + WINDOW) - before(begin);
+        alive -= living;
         for at in (begin..begin + window.len()).step_by(64).rev() {
             let mut dies = [0, 0];
             for (i, gate) in gates[at..gates.len().min(at + 64)].iter().enumerate().rev() {
@@ -341,7 +332,7 @@ fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs
             a_dies.set_word(at, dies[0]);
             b_dies.set_word(at, dies[1]);
         }
-        most = most.max(alive + window.len() as u64);
+        most = most.max(alive + living);
     }
     most
 }
@@ -366,14 +357,14 @@ struct Programs<'a> {
 }
 
 impl<'a> Programs<'a> {
-    fn new(windows: &'a Windows, kept: bool) -> Self {
+    fn new(windows: &'a Windows, runs: Runs) -> Self {
         let first = 2 + windows.input_bits + windows.outputs.len() as u32;
         Self {
             windows,
             reader: None,
             next: 0,
             alive: Alive::default(),
-            emitter: Emitter::new(first, windows.slots, PIECE, kept),
+            emitter: Emitter::new(first, windows.slots, PIECE, runs),
             gates: Vec::new(),
             keep: Vec::new(),
             slots: Vec::new(),
@@ -400,41 +391,12 @@ impl<'a> Programs<'a> {
     }
 
     fn compile(&mut self, window: u64) -> io::Result<()> {
-        let Self { windows, reader, alive, freed, gates, keep, living, places, .. } = self;
-        let in_order = matches!(windows.store, Store::Memory { .. });
-        let begin = windows.input_bits + (window * WINDOW as u64) as u32;
-        places.clear();
-        gates.clear();
-        keep.clear();
-        windows.each(reader, window, |record| {
-            let operand = |wire: u32| {
-                let place = match in_order {
-                    true if (begin..ZERO).contains(&wire) => Some(wire - begin),
-                    true => None,
-                    false => places.get(&wire).copied(),
-                };
-                let slot = || windows.fixed_slot(wire).unwrap_or_else(|| alive.get(wire));
-                place.unwrap_or_else(|| SLOT | slot())
-            };
-            let (a, b) = (operand(record.a), operand(record.b));
-            for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
-                if record.flags & dies != 0 {
-                    freed.push(alive.remove(wire));
-                }
-            }
-            let place = gates.len() as u32;
-            if !in_order {
-                places.insert(record.out, place);
-            }
-            gates.push(Local { and: record.flags & AND != 0, a, b });
-            keep.push(match record.flags & OUT_LIVES {
-                0 => DIES,
-                _ => windows.fixed_slot(record.out).unwrap_or_else(|| {
-                    living.push((record.out, place));
-                    LIVES
-                }),
-            });
-        })?;
+        self.gates.clear();
+        self.keep.clear();
+        match &self.windows.store {
+            Store::Memory { gates, marks } => self.take_in_order(gates, marks, window as usize * WINDOW),
+            Store::File(_) => self.take_records(window)?,
+        }
         self.slots.resize(self.gates.len(), 0);
         self.emitter.window(&self.gates, &self.keep, &mut self.slots);
         for (wire, place) in self.living.drain(..) {
@@ -444,6 +406,85 @@ impl<'a> Programs<'a> {
         self.emitter.end_window(self.freed.drain(..));
         Ok(())
     }
+
+    /// Takes the gates from this one on, as many as a window has.
+    fn take_in_order(&mut self, gates: &[Gate], marks: &[Bits; 3], begin: usize) {
+        let window = &gates[begin..gates.len().min(begin + WINDOW)];
+        let Self { windows, alive, freed, gates, keep, living, .. } = self;
+        // In a netlist's numbers, where constants and inputs have those of their slots.
+        let first_gate = 2 + windows.input_bits;
+        let first = first_gate + begin as u32;
+        let slot = |alive: &Alive<u32>, wire: u32| match wire {
+            _ if wire < first_gate => wire,
+            _ => windows.output_slot(wire - 2).unwrap_or_else(|| alive.get(wire - 2)),
+        };
+        keep.resize(window.len(), DIES);
+        // The gates of a word of marks at a time.
+        for (at, some) in (0..).step_by(64).zip(window.chunks(64)) {
+            gates.extend(some.iter().map(|gate| {
+                // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
+                let [a, b] = gate.reads();
+                let [a, b] = [a.min(b), a.max(b)].map(|wire| match wire.0.checked_sub(first) {
+                    Some(place) => place,
+                    None => SLOT | slot(alive, wire.0),
+                });
+                Local { and: gate.kind() == Kind::And, a, b }
+            }));
+            let [a_dies, b_dies, out_lives] = marks.each_ref().map(|bits| bits.word(begin + at));
+            for i in ones(a_dies | b_dies) {
+                let [a, b] = some[i].reads();
+                for (wire, dies) in [(a.min(b), a_dies), (a.max(b), b_dies)] {
+                    if dies >> i & 1 == 1 {
+                        freed.push(alive.remove(wire.0 - 2));
+                    }
+                }
+            }
+            for place in ones(out_lives).map(|i| at + i) {
+                let wire = first - 2 + place as u32;
+                keep[place] = windows.output_slot(wire).unwrap_or_else(|| {
+                    living.push((wire, place as u32));
+                    LIVES
+                });
+            }
+        }
+    }
+
+    /// Takes the records of a window.
+    fn take_records(&mut self, window: u64) -> io::Result<()> {
+        let Self { windows, reader, alive, freed, gates, keep, living, places, .. } = self;
+        places.clear();
+        windows.each(reader, window, |record| {
+            let operand = |wire: u32| {
+                let slot = || windows.fixed_slot(wire).unwrap_or_else(|| alive.get(wire));
+                places.get(&wire).copied().unwrap_or_else(|| SLOT | slot())
+            };
+            let (a, b) = (operand(record.a), operand(record.b));
+            for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
+                if record.flags & dies != 0 {
+                    freed.push(alive.remove(wire));
+                }
+            }
+            let place = gates.len() as u32;
+            places.insert(record.out, place);
+            gates.push(Local { and: record.flags & AND != 0, a, b });
+            keep.push(match record.flags & OUT_LIVES {
+                0 => DIES,
+                _ => windows.fixed_slot(record.out).unwrap_or_else(|| {
+                    living.push((record.out, place));
+                    LIVES
+                }),
+            });
+        })
+    }
+}
+
+/// The places of the bits that are set, from the lowest on.
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros() as usize;
+        (word != 0).then(|| word &= word - 1)?;
+        Some(place)
+    })
 }
 
 /// The same file with a position of its own, where the system can; else a clone that shares it.

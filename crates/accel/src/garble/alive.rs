@@ -40,7 +40,7 @@ pub struct Alive<T> {
     /// Pages that were written since they were looked at last.
     fresh: Vec<u32>,
     /// Memory of pages that were given up, cleared.
-    spare: Vec<Box<[T]>>,
+    spare: Vec<Box<[T; PAGE]>>,
 }
 
 /// Spreads wires' numbers, which neighbours share but for their lowest bits; nobody chooses them to collide but for the circuit's own
@@ -64,7 +64,7 @@ impl Hasher for Spread {
 }
 
 struct Page<T> {
-    held: Box<[T]>,
+    held: Box<[T; PAGE]>,
     count: usize,
 }
 
@@ -90,7 +90,13 @@ impl<T: Held> Alive<T> {
         let page = self.pages.get(wire as usize / PAGE).and_then(Option::as_ref);
         page.map(|page| page.held[wire as usize % PAGE])
             .filter(|held| !held.is_nothing())
-            .unwrap_or_else(|| *self.few.get(&wire).expect(HELD))
+            .unwrap_or_else(|| self.one_of_few(wire))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn one_of_few(&self, wire: u32) -> T {
+        *self.few.get(&wire).expect(HELD)
     }
 
     /// The same, to be changed.
@@ -112,7 +118,7 @@ impl<T: Held> Alive<T> {
         let page = self.pages[at].get_or_insert_with(|| {
             self.fresh.push(at as u32);
             let room = self.spare.pop();
-            Page { held: room.unwrap_or_else(|| vec![T::NOTHING; PAGE].into()), count: 0 }
+            Page { held: room.unwrap_or_else(|| Box::new([T::NOTHING; PAGE])), count: 0 }
         });
         page.held[wire as usize % PAGE] = held;
         page.count += 1;

@@ -1,7 +1,7 @@
 //! A bit for each gate or wire of circuits that have many.
 
 /// A bit for each gate or wire of a circuit, all clear at first. All of its functions panic past the last bit.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Bits(Vec<u64>);
 
 impl Bits {
@@ -9,6 +9,12 @@ impl Bits {
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self(vec![0; count.div_ceil(64)])
+    }
+
+    /// Appends 64 bits that are clear.
+    #[inline]
+    pub fn append_word(&mut self) {
+        self.0.push(0);
     }
 
     /// Whether a bit is set.
@@ -43,6 +49,14 @@ impl Bits {
     pub fn set_word(&mut self, i: usize, bits: u64) {
         debug_assert!(i.is_multiple_of(64));
         self.0[i / 64] = bits;
+    }
+
+    /// Whether the first `count` bits are set.
+    #[must_use]
+    pub fn all(&self, count: usize) -> bool {
+        let (words, rest) = (&self.0[..count / 64], count % 64);
+        words.iter().all(|word| *word == u64::MAX)
+            && (rest == 0 || self.0[count / 64].trailing_ones() >= rest as u32)
     }
 
     /// Counts of what is set, for [`Ranks::of`].

@@ -275,6 +275,70 @@ impl ProgramBuilder {
         Ok(())
     }
 
+    /// These XORs and then these ANDs of one layer: the same as [`xor`](Self::xor) and [`and`](Self::and) of each, in less time.
+    ///
+    /// # Errors
+    /// As there; those before the one that is refused are in the program.
+    pub fn extend(&mut self, xors: &[Step], ands: &[Step]) -> Result<(), ProgramError> {
+        if self.program.steps.len() + xors.len() + ands.len() > MOST_STEPS {
+            return self.one_by_one(xors, ands);
+        }
+        if self.marked < self.part_step {
+            self.mark_parts();
+        }
+        if self.layer.ands > 0 && !xors.is_empty() {
+            self.end_layer();
+        }
+        let marks = &mut self.marks[..];
+        // All marks of a slot that there is not.
+        let of = |marks: &[u8], slot: u32| marks.get(slot as usize).copied().unwrap_or(u8::MAX);
+        let mut met = 0;
+        for step in xors {
+            met |= (of(marks, step.a) | of(marks, step.b)) & PART_WROTE;
+            met |= of(marks, step.out) & (PART_WROTE | PART_READ);
+        }
+        if met != 0 {
+            return self.one_by_one(xors, ands);
+        }
+        for step in ands {
+            met |= (of(marks, step.a) | of(marks, step.b)) & (PART_WROTE | LAYER_WROTE);
+            met |= of(marks, step.out);
+            for (slot, mark) in [(step.a, LAYER_READ), (step.b, LAYER_READ), (step.out, LAYER_WROTE)] {
+                if let Some(marks) = marks.get_mut(slot as usize) {
+                    *marks |= mark;
+                }
+            }
+        }
+        if met != 0 {
+            return self.one_by_one(xors, ands);
+        }
+        self.program.steps.extend_from_slice(xors);
+        self.program.steps.extend_from_slice(ands);
+        self.layer.xors += xors.len() as u32;
+        self.layer.ands += ands.len() as u32;
+        self.program.ands += ands.len();
+        Ok(())
+    }
+
+    /// The same, to say which is refused.
+    #[cold]
+    fn one_by_one(&mut self, xors: &[Step], ands: &[Step]) -> Result<(), ProgramError> {
+        // Marks of these ANDs may be there already; those of the layer's before them stay.
+        for slot in ands.iter().flat_map(|step| [step.out, step.a, step.b]) {
+            if let Some(marks) = self.marks.get_mut(slot as usize) {
+                *marks &= !(LAYER_WROTE | LAYER_READ);
+            }
+        }
+        let before = self.program.steps.len() - self.layer.ands as usize;
+        for step in &self.program.steps[before..] {
+            self.marks[step.a as usize] |= LAYER_READ;
+            self.marks[step.b as usize] |= LAYER_READ;
+            self.marks[step.out as usize] |= LAYER_WROTE;
+        }
+        xors.iter().try_for_each(|step| self.xor(step.out, step.a, step.b))?;
+        ands.iter().try_for_each(|step| self.and(step.out, step.a, step.b))
+    }
+
     /// Ends the current layer, so that the next AND may read what its ANDs wrote.
     pub fn end_layer(&mut self) {
         if self.layer != Layer::default() {
@@ -380,7 +444,7 @@ fn refused(step: Step, [a, b, out]: [u8; 3]) -> ProgramError {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProgramBuilder, ProgramError};
+    use super::{ProgramBuilder, ProgramError, Step};
 
     #[test]
     fn ands_of_a_layer_meet_nowhere() {
@@ -403,6 +467,44 @@ mod tests {
         // An XOR comes after them.
         assert_eq!([program.xor(4, 0, 2), program.and(0, 4, 0)], [Ok(()); 2]);
         assert_eq!(program.finish().layers().len(), 2);
+    }
+
+    #[test]
+    fn steps_together_are_taken_and_refused_as_one_by_one() {
+        let mut seed = 1u32;
+        let mut random = |n: u32| {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 16) % n
+        };
+        let (mut taken, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let (mut together, mut singly) = (ProgramBuilder::new(64), ProgramBuilder::new(64));
+            for _ in 0..random(6) {
+                let mut steps = || -> Vec<Step> {
+                    let count = random(4);
+                    // Few slots meet often, 64 is past the end.
+                    let slots = if random(2) == 0 { 65 } else { 64 };
+                    (0..count)
+                        .map(|_| Step { out: random(slots), a: random(slots), b: random(slots) })
+                        .collect()
+                };
+                let (xors, ands) = (steps(), steps());
+                let one_by_one = xors
+                    .iter()
+                    .try_for_each(|step| singly.xor(step.out, step.a, step.b))
+                    .and_then(|()| ands.iter().try_for_each(|step| singly.and(step.out, step.a, step.b)));
+                assert_eq!(together.extend(&xors, &ands), one_by_one);
+                *(if one_by_one.is_ok() { &mut taken } else { &mut refused }) += 1;
+                match random(3) {
+                    0 => [&mut together, &mut singly].map(ProgramBuilder::end_layer),
+                    1 => [&mut together, &mut singly].map(ProgramBuilder::end_part),
+                    _ => [(); 2],
+                };
+            }
+            assert_eq!(together.take(), singly.take());
+            assert_eq!(together.marks, singly.marks);
+        }
+        assert!(taken > 10_000 && refused > 10_000, "{taken} {refused}");
     }
 
     #[test]

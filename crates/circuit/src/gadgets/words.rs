@@ -107,8 +107,8 @@ impl Builder {
     /// `a == b`. n - 1 ANDs.
     pub fn equal(&mut self, a: &[Bit], b: &[Bit]) -> Bit {
         let differ = self.xor_word(a, b);
-        let unequal = self.any(&differ);
-        self.not(unequal)
+        let same = self.not_word(&differ);
+        self.all(&same)
     }
 
     /// `a < b`, unsigned. n ANDs, and 3 n XORs, of which [`swap`](Self::swap) of the same words has n too.
