@@ -497,3 +497,80 @@ fn reopened(file: &File) -> io::Result<File> {
     #[cfg(not(target_os = "linux"))]
     file.try_clone()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlist::{Port, Wire};
+
+    /// What programs compute in the clear, and what each AND reads, in order.
+    fn run(windows: &Windows, programs: &[Arc<Program>], inputs: &[bool]) -> (Vec<bool>, Vec<[bool; 2]>) {
+        let mut slots = vec![false; windows.slots];
+        slots[1] = true;
+        slots[2..2 + inputs.len()].copy_from_slice(inputs);
+        let mut read = Vec::new();
+        for program in programs {
+            for (xors, ands, _) in program.parts().iter().flat_map(|part| program.layers_of(*part)) {
+                for step in xors {
+                    slots[step.out as usize] = slots[step.a as usize] ^ slots[step.b as usize];
+                }
+                for step in ands {
+                    let [a, b] = [step.a, step.b].map(|slot| slots[slot as usize]);
+                    read.push([a, b]);
+                    slots[step.out as usize] = a & b;
+                }
+            }
+        }
+        (windows.output_slots.iter().map(|slot| slots[*slot as usize]).collect(), read)
+    }
+
+    /// A netlist of this many gates, mostly of near wires; some that nobody reads, some that read a wire twice; outputs of all kinds.
+    fn netlist(count: usize, random: &mut impl FnMut(usize) -> usize) -> Netlist {
+        // Wires are near within a few chains, so that windows have parts.
+        let chains = [1, 3, 40][random(3)];
+        let mut gates = Vec::new();
+        for next in 92..92 + count {
+            let mut pick = || {
+                let wire = match random(60) {
+                    0 => random(next),
+                    1 => random(92),
+                    _ => next.saturating_sub(chains * (1 + random(12))),
+                };
+                Wire(wire as u32)
+            };
+            let (a, b) = (pick(), pick());
+            gates.push(Gate::new(if random(3) == 0 { Kind::And } else { Kind::Xor }, a, b));
+        }
+        let some: Vec<_> = (0..20).map(|_| random(92 + count)).collect();
+        let last = (92 + count).saturating_sub(70)..92 + count;
+        let wires = [&some[..], &some[..2], &[0, 1, 5], &last.collect::<Vec<_>>()].concat();
+        let wires = wires.into_iter().map(|wire| Wire(wire as u32)).collect();
+        Netlist::new([("x".into(), 90)], gates, vec![Port { name: "y".into(), wires }]).unwrap()
+    }
+
+    #[test]
+    fn programs_that_run_once_are_those_that_run_often() {
+        let mut seed = 5u64;
+        let mut random = move |n: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % n
+        };
+        for gates in [0, 1, 63, 64, 65, 3000, WINDOW, 2 * WINDOW, 3 * WINDOW + 700] {
+            for _ in 0..3 {
+                let netlist = netlist(gates, &mut random);
+                let windows = Arc::new(Windows::of_netlist(netlist.clone()));
+                let once: Vec<_> = windows.compiled().into_iter().map(Result::unwrap).collect();
+                let often = windows.all_programs().unwrap();
+                let ands = |programs: &[Arc<Program>]| programs.iter().map(|p| p.ands()).collect::<Vec<_>>();
+                assert_eq!(ands(&once), ands(&often));
+                assert_eq!(ands(&once).iter().sum::<usize>(), netlist.ands());
+                let value: Vec<bool> = (0..90).map(|_| random(2) == 1).collect();
+                let want = netlist.evaluate(std::slice::from_ref(&value)).unwrap().concat();
+                let got = run(&windows, &once, &value);
+                assert_eq!(got.0, want);
+                // Both sides of a session need the same order of ANDs.
+                assert!(got == run(&windows, &often, &value));
+            }
+        }
+    }
+}
