@@ -63,3 +63,22 @@ fn a_table_that_was_built_without_a_key_says_so() {
         "{said}"
     );
 }
+
+#[test]
+fn the_note_on_a_large_hint_names_what_it_grows_with() {
+    let dir = tempfile::tempdir().unwrap();
+    for (bytes, noted) in [(17_000, true), (1_700, false)] {
+        let text = "x".repeat(bytes);
+        std::fs::write(dir.path().join("t.csv"), format!("text\n{text}\n{text}\n{text}\n")).unwrap();
+        let built =
+            run(dir.path(), &["db", "build", "t.csv", "--scheme", "simple", "--out", &format!("{bytes}.db")]);
+        assert_eq!(code(&built), 0, "{}", stderr(&built));
+        let said = stderr(&built);
+        assert_eq!(said.contains("note: clients fetch a hint of"), noted, "{said}");
+        assert!(
+            !noted
+                || said.contains("it grows with the length of a slot")
+                    && said.contains("not with the 3 rows")
+        );
+    }
+}

@@ -74,11 +74,12 @@ fn edit_manifest(db: &Path, edit: impl FnOnce(&mut serde_json::Value)) {
 fn a_database_that_somebody_changed_answers_wrongly_and_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let built = build(dir, &[]);
+    let made = json(&run(dir, &["db", "key", "ours.pem", "--json"]));
+    let built = build(dir, &["--sign", "ours.pem"]);
     forge(&dir.join("t.db"));
     let server = Serving::start(dir, &["t.db"]);
-    let digest = built["digest"].as_str().unwrap();
-    for more in [&[][..], &["--pin", digest]] {
+    let [digest, ours] = [&built["digest"], &made["public_key"]].map(|text| text.as_str().unwrap());
+    for more in [&[][..], &["--pin", digest], &["--trust", ours]] {
         let ask = [&["--table", "t", "--index", "7"], more].concat();
         refused(&server.get(dir, &ask), &["more noise than an honest one", "verify the database"]);
     }
