@@ -29,9 +29,19 @@ fn figures_take_bits_of_each_gate_and_what_is_alive() {
     let gates = netlist.gates().len();
     assert!(gates > 3_000_000, "{gates}");
     let wiring = netlist.wiring();
+    let mut stages: Vec<(String, u64)> = Vec::new();
+    let mut told = |stage: &str, done: u64, total: Option<u64>, _| match stages.last_mut() {
+        Some((last, before)) if last == stage => {
+            assert!(*before < done && done < total.unwrap());
+            *before = done;
+        }
+        _ => stages.push((stage.to_owned(), done)),
+    };
     let before = peak();
-    let survey = Survey::new(&wiring, Cells::TEN_ANDS, BLOCK_RAM);
+    let survey = Survey::new(&wiring, Cells::TEN_ANDS, BLOCK_RAM, &mut told);
     let taken = peak() - before;
+    let names: Vec<&str> = stages.iter().map(|(stage, _)| &**stage).collect();
+    assert_eq!(names, ["counting layers", "counting batches"], "no batch holds more wires than block RAM");
     assert_eq!(survey.statistics.gates(), gates);
     assert!(taken < 4 * gates, "{taken} B for {gates} gates");
 }

@@ -1,12 +1,13 @@
 //! Progress on a terminal: one line on standard error, gone before anything else is printed.
 
+use std::fmt;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blindcore_units::{Progress, Unit};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
+use blindcore_units::{Progress, Unit, count, figure};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, WeakProgressBar};
 
 /// What takes no longer shows nothing.
 const MOMENT: Duration = Duration::from_millis(300);
@@ -76,17 +77,30 @@ impl Bar {
         let (done, rate) = if unit == Unit::Bytes {
             ("{bytes}/{total_bytes}", "{bytes_per_sec}")
         } else {
-            ("{human_pos}/{human_len}", "{per_sec}")
+            ("{human_pos}/{human_len}", "{rate}")
         };
         let template = match (total, unit) {
             (Some(_), _) => format!("{{msg:12}} [{{wide_bar}}] {done}  {rate}  {{eta}} left"),
             (None, Unit::Bytes) => "{msg:12} {spinner} {bytes}  {bytes_per_sec}  {elapsed}".into(),
-            (None, _) => "{msg:12} {spinner} {human_pos}  {per_sec}  {elapsed}".into(),
+            (None, _) => "{msg:12} {spinner} {human_pos}  {rate}  {elapsed}".into(),
         };
-        let style = ProgressStyle::with_template(&template).expect("a template written here");
+        let style = ProgressStyle::with_template(&template).expect("a template written here").with_key(
+            "rate",
+            |state: &ProgressState, line: &mut dyn fmt::Write| {
+                let _ = line.write_str(&a_second(state.per_sec()));
+            },
+        );
         self.bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         self.bar.set_style(style.progress_chars("=> "));
         self.bar.set_message(self.label.clone());
+    }
+}
+
+/// So many things a second, in no more digits than a person reads.
+fn a_second(rate: f64) -> String {
+    match rate {
+        many if many >= 100.0 => format!("{}/s", count(many.round() as u64)),
+        few => format!("{}/s", figure(few)),
     }
 }
 
@@ -200,5 +214,13 @@ mod tests {
         drop(bar);
         let last = written(before);
         assert!(last.contains("<cleared>") && !last.contains("laying out"), "{last}");
+    }
+
+    #[test]
+    fn rates_have_few_digits() {
+        assert_eq!(
+            [10_461_208.281_2, 1000.4, 999.6, 12.345, 0.0123].map(a_second),
+            ["10,461,208/s", "1,000/s", "1,000/s", "12.3/s", "0.0123/s"]
+        );
     }
 }

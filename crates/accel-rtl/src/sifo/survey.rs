@@ -15,16 +15,18 @@
 //! let both: Vec<_> = a.iter().zip(&b).map(|(a, b)| c.and(*a, *b)).collect();
 //! let parity = both.iter().copied().reduce(|x, y| c.xor(x, y)).unwrap();
 //! c.output("parity", &[parity]);
-//! let survey = Survey::new(&c.finish()?.wiring(), Cells::new(3, None)?, BLOCK_RAM);
+//! let survey = Survey::new(&c.finish()?.wiring(), Cells::new(3, None)?, BLOCK_RAM, &mut ());
 //! assert_eq!((survey.statistics.layers, survey.statistics.one_to_one), (8, 14));
 //! assert_eq!((survey.batches, survey.rounds(5)), (3 + 7, 2));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use blindcore_accel::garble::{Alive, Bits, Gate, Held, Kind, MAX_WIRES, Wiring};
+use blindcore_units::{Progress, Unit};
 
 use super::layers::{Cells, Statistics, kind_place};
 use super::memory::{Policy, Profile, Traffic};
@@ -46,21 +48,29 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Counts everything, for these cells and this many words of block RAM.
+    /// Counts everything, for these cells and this many words of block RAM; 30 million gates take a minute.
     #[must_use]
-    pub fn new(netlist: &Wiring<'_>, cells: Cells, capacity: usize) -> Self {
-        Self::within(netlist, cells, capacity, LIVES)
+    pub fn new(netlist: &Wiring<'_>, cells: Cells, capacity: usize, progress: &mut dyn Progress) -> Self {
+        Self::within(netlist, cells, capacity, LIVES, progress)
     }
 
     /// The same with at most `lives` wires compared at once, and 1 at least: fewer take less memory and longer.
     #[must_use]
-    pub fn within(netlist: &Wiring<'_>, cells: Cells, capacity: usize, lives: usize) -> Self {
-        let passes = Passes::new(netlist);
+    pub fn within(
+        netlist: &Wiring<'_>,
+        cells: Cells,
+        capacity: usize,
+        lives: usize,
+        progress: &mut dyn Progress,
+    ) -> Self {
+        let passes = Passes::new(netlist, progress);
+        passes.begin("counting layers", 1);
         let mut counts = Counts::of(&passes);
         let time = Time::new(&counts.layers, cells);
         let capacity = capacity.min(MAX_WIRES);
         let direct = counts.directly_used(&passes, capacity);
         let frequent = counts.most_frequently_used(&passes, capacity);
+        passes.begin("counting batches", 2);
         let lifetimes = Lifetimes::new(&passes, &time, &mut counts, capacity).traffic(lives.max(1));
         let of = [direct, frequent, lifetimes];
         let traffic = std::array::from_fn(|i| (Policy::ALL[i], of[i]));
@@ -118,10 +128,27 @@ struct Passes<'a> {
     read: Bits,
     is_output: Bits,
     last_output: Option<u32>,
+    told: RefCell<Told<'a>>,
+}
+
+/// Who is told how far the passes of a stage are.
+struct Told<'a> {
+    progress: &'a mut dyn Progress,
+    stage: &'static str,
+    passes: usize,
+    done: usize,
+}
+
+impl Told<'_> {
+    /// This many gates of a pass over `all` have gone by.
+    fn at(&mut self, gates: usize, all: usize) {
+        let [done, total] = [self.done * all + gates, self.passes * all].map(|gates| gates as u64);
+        self.progress.at(self.stage, done, Some(total), Unit::Items);
+    }
 }
 
 impl<'a> Passes<'a> {
-    fn new(netlist: &Wiring<'a>) -> Self {
+    fn new(netlist: &Wiring<'a>, progress: &'a mut dyn Progress) -> Self {
         let (gates, first) = (netlist.gates(), netlist.first_gate_wire().index());
         let mut is_output = Bits::new(gates.len());
         let outputs = netlist.outputs().iter().filter_map(|wire| wire.index().checked_sub(first));
@@ -140,7 +167,14 @@ impl<'a> Passes<'a> {
             }
         }
         let (input_bits, output_bits) = (netlist.input_bits(), netlist.outputs().len());
-        Self { gates, first, input_bits, output_bits, dies, read, is_output, last_output }
+        let told = RefCell::new(Told { progress, stage: "", passes: 0, done: 0 });
+        Self { gates, first, input_bits, output_bits, dies, read, is_output, last_output, told }
+    }
+
+    /// Begins a stage of this many passes.
+    fn begin(&self, stage: &'static str, passes: usize) {
+        let mut told = self.told.borrow_mut();
+        (told.stage, told.passes, told.done) = (stage, passes, 0);
     }
 
     /// All gates in order. `time` says when one of this place and layer is garbled; `ended` gets the life of each gate's wire once
@@ -182,7 +216,11 @@ impl<'a> Passes<'a> {
             if i.is_multiple_of(1 << 12) {
                 alive.settle();
             }
+            if i.is_multiple_of(1 << 18) {
+                self.told.borrow_mut().at(i, self.gates.len());
+            }
         }
+        self.told.borrow_mut().done += 1;
         // What is left are outputs.
         alive.all().for_each(|(gate, life)| ended(gate as usize, life));
     }
@@ -457,7 +495,14 @@ impl<'a> Lifetimes<'a> {
         let orders = [First::MostAccessesABatch, First::MostAccesses, First::DirectlyUsed];
         // Where everything fits there is nothing to choose.
         let some = if self.tight.last().is_none_or(|tight| *tight == 0) { &orders[..1] } else { &orders[..] };
-        let all = some.iter().map(|order| self.taken(*order, lives));
+        // Each order ends with a pass that finds fewer wires than are compared at once.
+        let wires = self.passes.gates.len() - self.passes.is_output.count() - self.sure[0];
+        let passes = wires / lives + 1;
+        self.passes.begin("placing wires in block RAM", some.len() * passes);
+        let all = some.iter().enumerate().map(|(i, order)| {
+            self.passes.told.borrow_mut().done = i * passes;
+            self.taken(*order, lives)
+        });
         let best = all.reduce(
             |best, other| {
                 if other.wires + other.reads > best.wires + best.reads { other } else { best }

@@ -51,6 +51,12 @@ impl Bits {
         self.0[i / 64] = bits;
     }
 
+    /// How many bits are set.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
     /// Whether the first `count` bits are set.
     #[must_use]
     pub fn all(&self, count: usize) -> bool {

@@ -11,7 +11,8 @@ use blindcore_repro::figures::{Figure, figures};
 use serde_json::{Value, json};
 
 use super::load;
-use crate::{Outcome, output};
+use crate::Outcome;
+use crate::output::{self, Bar};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
         args.memory
     );
     let netlist = load(&args.circuit)?;
-    let survey = Survey::new(&netlist.wiring(), cells, args.memory);
+    let survey = Survey::new(&netlist.wiring(), cells, args.memory, &mut Bar::new());
     let problem = PROBLEMS.iter().find(|p| p.name == args.circuit && !named::is_file(&args.circuit));
     let digest = short_digest(&digest(&netlist));
     let rows = figures(&survey, args.ands, problem.and_then(|p| p.published.as_ref()));

@@ -29,7 +29,7 @@ pub(super) fn tables(asked: &[u32], progress: &mut dyn Progress) -> anyhow::Resu
     let cells = Cells::new(ANDS, None)?;
     let count = |place: usize| {
         let row = &ROWS[place];
-        Ok(figures(&Survey::new(&netlist(row).wiring(), cells, 0), ANDS, Some(&row.figures)))
+        Ok(figures(&Survey::new(&netlist(row).wiring(), cells, 0, &mut ()), ANDS, Some(&row.figures)))
     };
     let counted = run_all("counting gates", &ROWS.map(|row| row.figures.gates), count, progress)?;
     for (row, figures) in ROWS.iter().zip(counted) {

@@ -31,7 +31,7 @@ fn flexscs_multiplier_has_the_papers_figures() {
         assert_eq!(number, u128::from(x) * u128::from(y));
 
         let of = Layers::new(&netlist.wiring());
-        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM);
+        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM, &mut ());
         let got = &survey.statistics;
         assert_eq!((got.layers, got.input_wires, got.output_wires), (layers, 2 * n as usize, 2 * n as usize));
         assert_eq!((got.ands, got.xors, got.gates()), (ands, xors, gates));
@@ -170,7 +170,8 @@ fn every_policy_keeps_every_label_and_lifetimes_takes_the_fewest_accesses() {
             });
             // Counted without places, all wires that compete at once or a few at a time, it is the same.
             for lives in [1 << 20, 1 + random.below(40).max(netlist.gates().len() / 20)] {
-                let survey = Survey::within(&netlist.wiring(), cells, capacity, lives);
+                let mut told = |_: &str, done: u64, total: Option<u64>, _| assert!(done < total.unwrap());
+                let survey = Survey::within(&netlist.wiring(), cells, capacity, lives, &mut told);
                 assert_eq!(survey.traffic.map(|(_, traffic)| traffic), [direct, frequent, lifetimes]);
                 assert_eq!(survey.traffic.map(|(policy, _)| policy), Policy::ALL);
                 assert_eq!(survey.batches, layers.batches(cells).count());
@@ -206,7 +207,7 @@ fn figures_counted_while_gates_go_by_are_those_of_all_gates() {
             ones[of[i] as usize] += usize::from(reads[i] == 1);
         }
         let ands: Vec<usize> = (0..layers.len()).map(|layer| layers.ands(layer)).collect();
-        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM);
+        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM, &mut ());
         let got = &survey.statistics;
         assert_eq!(survey.ands_by_layer().collect::<Vec<_>>(), ands);
         assert_eq!((got.layers, got.gates(), got.ands), (layers.len(), size, netlist.ands()));

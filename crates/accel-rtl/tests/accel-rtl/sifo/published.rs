@@ -79,7 +79,7 @@ fn most_directly_used(netlist: &Netlist) -> usize {
 fn rows_have_the_tables_figures() {
     for row in &ROWS {
         let (netlist, f) = (netlist(row), &row.figures);
-        let got = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM).statistics;
+        let got = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM, &mut ()).statistics;
         let ([layers, inputs, outputs], [a, b]) = expected(row);
         let sizes = [got.layers, got.input_wires, got.output_wires].map(|n| n as u64);
         assert_eq!(sizes, [layers, inputs, outputs], "{}", row.name);
