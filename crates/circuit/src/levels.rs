@@ -56,8 +56,7 @@ pub(crate) struct Emitter {
     free: Vec<u32>,
     /// Those that parts of the window before this one freed: parts share no slots.
     retired: Vec<u32>,
-    /// The first slot that is handed out, and the next that never was.
-    first: u32,
+    /// The next slot that was not handed out yet.
     next: u32,
     runs: Runs,
     /// Of each gate of the window: its place; its rank among the XORs of its layer; how many operands that read it are still to come.
@@ -74,9 +73,9 @@ pub(crate) struct Emitter {
 /// How often programs are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Runs {
-    /// While they are made, and never again: each wire that dies in its window has a slot of its own, of this many at most. Finding
+    /// While they are made: each wire that dies in its window has a slot of its own there, behind those of wires that live on. To find
     /// which could be used again would take longer than what a smaller window of labels saves.
-    Once(u32),
+    Once,
     /// Again and again: within a window slots are used again, and XORs get their best order.
     Often,
 }
@@ -91,11 +90,7 @@ impl Emitter {
             free_here: Vec::new(),
             free: Vec::new(),
             retired: Vec::new(),
-            next: match runs {
-                Runs::Once(own) => first + own,
-                Runs::Often => first,
-            },
-            first,
+            next: first,
             runs,
             places: Vec::new(),
             ranks: Vec::new(),
@@ -110,7 +105,7 @@ impl Emitter {
     pub(crate) fn window(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32]) {
         let parts = Parts::several(gates, &mut self.places);
         match (parts, self.runs) {
-            (parts, Runs::Once(_)) => {
+            (parts, Runs::Once) => {
                 let parts = parts.unwrap_or_else(|| Parts::one(gates, &mut self.places));
                 self.put_in_place(gates, keep, slots, &parts);
             }
@@ -130,11 +125,12 @@ impl Emitter {
 
     /// Puts out a window where each wire that dies in it has a slot of its own.
     fn put_in_place(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32], parts: &Parts) {
-        for ((slot, keep), own) in slots.iter_mut().zip(keep).zip(self.first..) {
-            *slot = match *keep {
-                DIES => own,
-                keep => self.slot(keep),
-            };
+        for (slot, keep) in slots.iter_mut().zip(keep).filter(|(_, keep)| **keep != DIES) {
+            *slot = self.slot(*keep);
+        }
+        for ((slot, _), own) in slots.iter_mut().zip(keep).filter(|(_, keep)| **keep == DIES).zip(self.next..)
+        {
+            *slot = own;
         }
         let (places, mut ends) = (std::mem::take(&mut self.places), std::mem::take(&mut self.ends));
         let mut steps = std::mem::take(&mut self.steps);

@@ -134,9 +134,9 @@ impl Windows {
             Self { store, gates, ands, input_bits, outputs: own, output_slots, slots, ran, kept };
         windows.output_slots =
             outputs.iter().map(|wire| windows.fixed_slot(*wire).expect("theirs")).collect();
-        let alive = windows.mark(wires)?;
-        let kept = 2 + input_bits as usize + windows.outputs.len() + alive as usize;
-        windows.slots = kept + windows.longest() as usize;
+        let needs = windows.mark(wires)?;
+        let fixed = 2 + input_bits as usize + windows.outputs.len();
+        windows.slots = fixed + slots_for(needs.iter().rev());
         Ok(windows)
     }
 
@@ -160,9 +160,8 @@ impl Windows {
         self.outputs.binary_search(&wire).ok().map(|place| 2 + self.input_bits + place as u32)
     }
 
-    /// Finds where wires are read for the last time. Returns how many outlive their window and are alive in one at most: those
-    /// from before it, and its own.
-    fn mark(&mut self, wires: u64) -> io::Result<u64> {
+    /// Finds where wires are read for the last time, and what each window needs, from the last to the first.
+    fn mark(&mut self, wires: u64) -> io::Result<Vec<Need>> {
         match &mut self.store {
             Store::Memory { gates, marks } => Ok(mark_in_order(gates, marks, self.input_bits, &self.outputs)),
             Store::File(_) => self.mark_file(wires),
@@ -170,21 +169,23 @@ impl Windows {
     }
 
     /// The same of gates in any order, each with the wire that it writes.
-    fn mark_file(&mut self, wires: u64) -> io::Result<u64> {
+    fn mark_file(&mut self, wires: u64) -> io::Result<Vec<Need>> {
         let (mut read, mut here) = (Bits::new(wires as usize), Bits::new(wires as usize));
         self.outputs.iter().for_each(|wire| read.set(*wire as usize));
-        let (mut alive, mut most) = (0u64, 0u64);
+        let (mut alive, mut needs) = (0, Vec::new());
         let mut reader = self.reader()?;
         let mut records = Vec::new();
         for window in (0..self.count()).rev() {
             records.clear();
             self.each(&mut reader, window, |record| records.push(record))?;
-            let mut living = 0;
+            let (mut living, mut dying) = (0, 0);
             for record in &mut records {
                 here.set(record.out as usize);
                 if read.get(record.out as usize) {
                     record.flags |= OUT_LIVES;
-                    living += u64::from(self.fixed_slot(record.out).is_none());
+                    living += usize::from(self.fixed_slot(record.out).is_none());
+                } else {
+                    dying += 1;
                 }
             }
             alive -= living;
@@ -199,19 +200,14 @@ impl Windows {
                 }
             }
             records.iter().for_each(|record| here.clear(record.out as usize));
-            most = most.max(alive + living);
+            needs.push(Need { alive: alive + living, dying });
             self.keep(window, &records)?;
         }
-        Ok(most)
+        Ok(needs)
     }
 
     fn count(&self) -> u64 {
         self.gates.div_ceil(WINDOW as u64)
-    }
-
-    /// Gates of the longest window.
-    fn longest(&self) -> u32 {
-        self.gates.min(WINDOW as u64) as u32
     }
 
     /// What a file is read by; its position is its own, for it may be read by several at once.
@@ -268,7 +264,8 @@ impl Windows {
         let windows = Arc::clone(self);
         // It ends when nobody takes what it makes.
         std::thread::spawn(move || {
-            let mut programs = Programs::new(&windows, Runs::Once(windows.longest()));
+            let runs = if keep { Runs::Often } else { Runs::Once };
+            let mut programs = Programs::new(&windows, runs);
             let mut all = Vec::new();
             while let Some(program) = programs.next().transpose() {
                 let program = program.map(Arc::new);
@@ -297,21 +294,22 @@ impl Windows {
 }
 
 /// [`Windows::mark`] of gates that write the wires after the inputs' in order.
-fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs: &[u32]) -> u64 {
+fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs: &[u32]) -> Vec<Need> {
     let [a_dies, b_dies, out_lives] = marks;
     let mut read = Bits::new(gates.len());
     let outputs: Vec<usize> = outputs.iter().map(|wire| (wire - input_bits) as usize).collect();
     outputs.iter().for_each(|gate| read.set(*gate));
-    let (mut alive, mut most) = (0u64, 0u64);
+    let (mut alive, mut needs) = (0, Vec::new());
     for begin in (0..gates.len()).step_by(WINDOW).rev() {
         let window = &gates[begin..gates.len().min(begin + WINDOW)];
         let mut living = 0;
         for at in (begin..begin + window.len()).step_by(64) {
             out_lives.set_word(at, read.word(at));
-            living += u64::from(read.word(at).count_ones());
+            living += read.word(at).count_ones() as usize;
         }
+        let dying = window.len() - living;
         // Outputs have slots of their own.
-        let before = |end: usize| outputs.partition_point(|gate| *gate < end) as u64;
+        let before = |end: usize| outputs.partition_point(|gate| *gate < end);
         living -= before(begin + WINDOW) - before(begin);
         alive -= living;
         for at in (begin..begin + window.len()).step_by(64).rev() {
@@ -332,9 +330,27 @@ fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs
             a_dies.set_word(at, dies[0]);
             b_dies.set_word(at, dies[1]);
         }
-        most = most.max(alive + living);
+        needs.push(Need { alive: alive + living, dying });
     }
-    most
+    needs
+}
+
+/// What a window's wires need that are no outputs.
+struct Need {
+    /// Wires that live on past a window: those from before it that are alive in it, and its own.
+    alive: usize,
+    /// Its wires that die in it.
+    dying: usize,
+}
+
+/// Slots for all of these windows, one after the other: wires that live on take the first that are free, those that die in the window the
+/// ones behind all that was ever taken.
+fn slots_for<'a>(needs: impl Iterator<Item = &'a Need>) -> usize {
+    let taken = needs.scan(0, |most, need| {
+        *most = need.alive.max(*most);
+        Some(*most + need.dying)
+    });
+    taken.max().unwrap_or(0)
 }
 
 /// Windows compiled one after the other.
@@ -561,6 +577,7 @@ mod tests {
                 let windows = Arc::new(Windows::of_netlist(netlist.clone()));
                 let once: Vec<_> = windows.compiled().into_iter().map(Result::unwrap).collect();
                 let often = windows.all_programs().unwrap();
+                assert!(windows.compiled().into_iter().map(Result::unwrap).eq(often.iter().cloned()));
                 let ands = |programs: &[Arc<Program>]| programs.iter().map(|p| p.ands()).collect::<Vec<_>>();
                 assert_eq!(ands(&once), ands(&often));
                 assert_eq!(ands(&once).iter().sum::<usize>(), netlist.ands());
