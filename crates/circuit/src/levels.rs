@@ -125,12 +125,16 @@ impl Emitter {
 
     /// Puts out a window where each wire that dies in it has a slot of its own.
     fn put_in_place(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32], parts: &Parts) {
-        for (slot, keep) in slots.iter_mut().zip(keep).filter(|(_, keep)| **keep != DIES) {
-            *slot = self.slot(*keep);
+        for (slot, keep) in slots.iter_mut().zip(keep) {
+            if *keep != DIES {
+                *slot = self.slot(*keep);
+            }
         }
-        for ((slot, _), own) in slots.iter_mut().zip(keep).filter(|(_, keep)| **keep == DIES).zip(self.next..)
-        {
-            *slot = own;
+        let mut own = self.next;
+        for (slot, keep) in slots.iter_mut().zip(keep) {
+            let dies = *keep == DIES;
+            *slot = if dies { own } else { *slot };
+            own += u32::from(dies);
         }
         let (places, mut ends) = (std::mem::take(&mut self.places), std::mem::take(&mut self.ends));
         let mut steps = std::mem::take(&mut self.steps);
