@@ -147,13 +147,22 @@ impl ColumnHash {
     }
 }
 
+/// How [`rows`] are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stores {
+    /// Into the caches: for what is read soon.
+    Cached,
+    /// Past the caches, where the processor can: for parts of what is larger than they are. A line is not read before it is written.
+    Streamed,
+}
+
 /// Rows of a matrix of 128 columns: bit `i` of row `j` is bit `j % 128` of `columns[i * stride + j / 128]`.
 ///
 /// # Panics
 /// There are not as many columns, or they are too short.
-pub fn rows(columns: &[u128], stride: usize, out: &mut [u128]) {
+pub fn rows(columns: &[u128], stride: usize, out: &mut [u128], stores: Stores) {
     assert!(out.is_empty() || columns.len() > 127 * stride + (out.len() - 1) / 128);
-    if !arch::rows(columns, stride, out) {
+    if !arch::rows(columns, stride, out, stores) {
         rows_portable(columns, stride, out);
     }
 }
@@ -292,8 +301,15 @@ mod tests {
             let stride = count / 128 + 2;
             let columns = words(128 * stride);
             let (mut fast, mut slow) = (vec![0; count], vec![0; count]);
-            rows(&columns, stride, &mut fast);
+            rows(&columns, stride, &mut fast, Stores::Cached);
             rows_portable(&columns, stride, &mut slow);
+            // Wherever lines of a cache begin.
+            for before in 0..5 {
+                let mut streamed = vec![5; before + count + 3];
+                rows(&columns, stride, &mut streamed[before..before + count], Stores::Streamed);
+                assert!(streamed[before..before + count] == slow, "{count} {before}");
+                assert!(streamed[..before].iter().chain(&streamed[before + count..]).all(|word| *word == 5));
+            }
             let bit = |i: usize, j: usize| columns[i * stride + j / 128] >> (j % 128) & 1;
             let want = |j: usize| (0..128).fold(0, |row, i| row | bit(i, j) << i);
             assert!((0..count).all(|j| slow[j] == want(j)) && fast == slow, "{count}");

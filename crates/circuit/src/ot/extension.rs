@@ -47,7 +47,7 @@ use aes::{
     cipher::{BlockCipherEncrypt, KeyInit},
 };
 use blindcore_files::header::{Field, Layout};
-use blindcore_math::transfers::{ColumnHash, Streams, rows};
+use blindcore_math::transfers::{ColumnHash, Stores, Streams, rows};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -154,7 +154,8 @@ impl Sender {
     /// The channel fails; the receiver fails the check. Either spends this sender.
     pub fn extend<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
         self.common.begin()?;
-        labels.chunks_mut(CHUNK).try_for_each(|labels| self.chunk(channel, labels))?;
+        let stores = stores(labels.len());
+        labels.chunks_mut(CHUNK).try_for_each(|labels| self.chunk(channel, labels, stores))?;
         self.common.end();
         Ok(())
     }
@@ -173,7 +174,7 @@ impl Sender {
         for pairs in pairs.chunks_mut(CHUNK) {
             let labels = &mut labels[..pairs.len()];
             let first = self.common.transfers;
-            self.chunk(channel, labels)?;
+            self.chunk(channel, labels, Stores::Cached)?;
             self.common.hash(first, labels.iter().copied(), pairs.iter_mut().map(|pair| &mut pair[0]));
             let ones = labels.iter().map(|label| label ^ self.delta);
             self.common.hash(first, ones, pairs.iter_mut().map(|pair| &mut pair[1]));
@@ -203,7 +204,12 @@ impl Sender {
         Ok(())
     }
 
-    fn chunk<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
+    fn chunk<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        labels: &mut [u128],
+        stores: Stores,
+    ) -> Result<(), OtError> {
         let Common { session, parameters, columns, total, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(labels.len());
         message.resize(parameters.message_len(labels.len()), 0);
@@ -236,7 +242,7 @@ impl Sender {
                 return Err(OtError::Check { what: "the choices" });
             }
         }
-        rows(columns, STRIDE, labels);
+        rows(columns, STRIDE, labels, stores);
         self.common.advance(labels.len(), blocks);
         Ok(())
     }
@@ -271,8 +277,9 @@ impl Receiver {
     ) -> Result<(), OtError> {
         same_length("labels", labels.len(), choices.len())?;
         self.common.begin()?;
+        let stores = stores(labels.len());
         for (choices, labels) in choices.chunks(CHUNK).zip(labels.chunks_mut(CHUNK)) {
-            self.chunk(channel, choices, labels)?;
+            self.chunk(channel, choices, labels, stores)?;
         }
         self.common.end();
         Ok(())
@@ -294,7 +301,7 @@ impl Receiver {
         for (choices, words) in choices.chunks(CHUNK).zip(words.chunks_mut(CHUNK)) {
             let labels = &mut labels[..choices.len()];
             let first = self.common.transfers;
-            self.chunk(channel, choices, labels)?;
+            self.chunk(channel, choices, labels, Stores::Cached)?;
             self.common.hash(first, labels.iter().copied(), words.iter_mut());
         }
         self.common.end();
@@ -333,6 +340,7 @@ impl Receiver {
         channel: &mut C,
         choices: &[bool],
         labels: &mut [u128],
+        stores: Stores,
     ) -> Result<(), OtError> {
         let Common { session, parameters, columns, total, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(choices.len());
@@ -364,7 +372,7 @@ impl Receiver {
         }
         channel.write_all(message)?;
         channel.flush()?;
-        rows(columns, STRIDE, labels);
+        rows(columns, STRIDE, labels, stores);
         self.common.advance(labels.len(), blocks);
         Ok(())
     }
@@ -454,6 +462,13 @@ impl Common {
         wipe(&mut inner);
         wipe(&mut outer);
     }
+}
+
+/// Labels that a second-level cache holds are read from there; more of them come back from memory anyway.
+fn stores(labels: usize) -> Stores {
+    /// 4 MiB of labels.
+    const CACHED: usize = 1 << 18;
+    if labels > CACHED { Stores::Streamed } else { Stores::Cached }
 }
 
 fn word(block: &Block) -> u128 {

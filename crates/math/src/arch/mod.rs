@@ -14,6 +14,7 @@ use crate::features::Ifma;
 use crate::features::{Avx2, Avx512, Clmul, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
+use crate::transfers::Stores;
 use crate::{CutDigit, Prime, Recombination, SignedDigits};
 use portable::digits::{cut_generic, split_generic};
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
@@ -270,13 +271,13 @@ pub(crate) fn stream_keys(keys: &[u128]) -> Option<(Vaes, zeroize::Zeroizing<Vec
 pub(crate) use avx512::stream_sums;
 
 /// Rows of a matrix of 128 columns, or `false` where only the portable code can run.
-pub(crate) fn rows(columns: &[u128], stride: usize, out: &mut [u128]) -> bool {
+pub(crate) fn rows(columns: &[u128], stride: usize, out: &mut [u128], stores: Stores) -> bool {
     #[cfg(target_arch = "x86_64")]
     if let Some(token) = within(Level::Avx512, Gfni::new) {
-        avx512::rows(token, columns, stride, out);
+        avx512::rows(token, columns, stride, out, stores);
         return true;
     }
-    let _ = (columns, stride, out);
+    let _ = (columns, stride, out, stores);
     false
 }
 

@@ -12,6 +12,7 @@ use super::portable::digits::{cut_generic, split_generic};
 use super::portable::{self, dot_generic, invert_cumulative_generic};
 use crate::features::{Avx512, Clmul, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
+use crate::transfers::Stores;
 use crate::{CutDigit, Prime, SignedDigits};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
@@ -334,7 +335,7 @@ fn to_word(x: __m128i) -> u128 {
 }
 
 /// See `transfers::rows`.
-pub(super) fn rows(_: Gfni, columns: &[u128], stride: usize, out: &mut [u128]) {
+pub(super) fn rows(_: Gfni, columns: &[u128], stride: usize, out: &mut [u128], stores: Stores) {
     assert!(out.is_empty() || columns.len() > 127 * stride + (out.len() - 1) / 128);
     // Once: setting it to zero takes a tenth of the time of filling it.
     let mut words = [[0u64; 8]; 32];
@@ -342,22 +343,37 @@ pub(super) fn rows(_: Gfni, columns: &[u128], stride: usize, out: &mut [u128]) {
         let columns = columns[block..].as_ptr();
         // SAFETY: the token stands for these features; a word of each of 128 columns is there, and 128 of `out` or of `part`.
         unsafe {
-            if out.len() == 128 {
-                turn(columns, stride, &mut words, out.as_mut_ptr());
-            } else {
-                let mut part = [0u128; 128];
-                turn(columns, stride, &mut words, part.as_mut_ptr());
-                out.copy_from_slice(&part[..out.len()]);
-                part.zeroize();
+            match stores {
+                Stores::Cached if out.len() == 128 => {
+                    turn::<false>(columns, stride, &mut words, out.as_mut_ptr())
+                }
+                Stores::Streamed if out.len() == 128 => {
+                    turn::<true>(columns, stride, &mut words, out.as_mut_ptr())
+                }
+                _ => {
+                    let mut part = [0u128; 128];
+                    turn::<false>(columns, stride, &mut words, part.as_mut_ptr());
+                    out.copy_from_slice(&part[..out.len()]);
+                    part.zeroize();
+                }
             }
         }
+    }
+    if stores == Stores::Streamed {
+        // SAFETY: every processor with the token's features has it. Without it others see streamed stores in no order.
+        unsafe { _mm_sfence() };
     }
     words.zeroize();
 }
 
 /// Transposes 128 x 128 bits: eight by eight by a product of matrices, the squares among each other by bytes and words.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
-unsafe fn turn(columns: *const u128, stride: usize, words: &mut [[u64; 8]; 32], out: *mut u128) {
+unsafe fn turn<const STREAMED: bool>(
+    columns: *const u128,
+    stride: usize,
+    words: &mut [[u64; 8]; 32],
+    out: *mut u128,
+) {
     // Byte j of eight columns, the last first as the product wants it, for j below 8; for those above 8 is added.
     const SQUARES: [u8; 64] = {
         let (mut all, mut at) = ([0; 64], 0);
@@ -398,7 +414,16 @@ unsafe fn turn(columns: *const u128, stride: usize, words: &mut [[u64; 8]; 32], 
                     let rows = _mm512_loadu_si512(ROWS.as_ptr().cast());
                     let rows = _mm512_add_epi8(rows, _mm512_set1_epi8(4 * part as i8));
                     let rows = _mm512_permutex2var_epi8(low[j], rows, high[j]);
-                    _mm512_storeu_si512(out.add(64 * half + 8 * j + 4 * part).cast(), rows);
+                    let out = out.add(64 * half + 8 * j + 4 * part);
+                    if STREAMED {
+                        // A row at a time, for words begin at no line of a cache; four are put together before they go.
+                        _mm_stream_si128(out.cast(), _mm512_castsi512_si128(rows));
+                        _mm_stream_si128(out.add(1).cast(), _mm512_extracti32x4_epi32::<1>(rows));
+                        _mm_stream_si128(out.add(2).cast(), _mm512_extracti32x4_epi32::<2>(rows));
+                        _mm_stream_si128(out.add(3).cast(), _mm512_extracti32x4_epi32::<3>(rows));
+                    } else {
+                        _mm512_storeu_si512(out.cast(), rows);
+                    }
                 }
             }
         }
