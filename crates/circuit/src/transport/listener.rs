@@ -348,20 +348,27 @@ impl Door {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::sync::{Condvar, Mutex};
 
+    use super::super::standing::AT_A_TIME;
     use super::*;
 
     /// One whose greeting has been heard and not answered yet, while far more come than have room, all from its own address.
     #[test]
     fn a_peer_stays_whoever_comes_after_it() {
+        /// How many are pushed out.
+        const PUSHED: u64 = 2 * AT_A_TIME as u64;
+        /// How many wait to be accepted, beside as many as were pushed out without a word, for only each doubling is said. A socket
+        /// queues 128: further ones would connect after minutes, or, once nobody accepts any more, never.
+        const WAITING: u64 = 32;
         let minute = Duration::from_secs(60);
         let timeouts = Timeouts { wait: minute, handshake: minute, peer: minute };
         let listener = listen("127.0.0.1:0", &Security::Loopback, timeouts).unwrap();
         let address = listener.address().unwrap();
         let (crowd, greeted, over) =
             ((Mutex::new(false), Condvar::new()), AtomicBool::new(false), AtomicBool::new(false));
+        let pushed = AtomicU64::new(0);
         thread::scope(|scope| {
             let strangers = scope.spawn(|| {
                 let mut bob = TcpStream::connect(address).unwrap();
@@ -369,7 +376,9 @@ mod tests {
                 let mut strangers = Vec::new();
                 // Until the crowd has pushed out as many as there are places.
                 while !over.load(Ordering::Acquire) {
-                    if greeted.load(Ordering::Acquire) && strangers.len() < 400 {
+                    let gone = (2 * pushed.load(Ordering::Acquire)).min(PUSHED);
+                    let most = AT_A_TIME as u64 + WAITING + gone;
+                    if greeted.load(Ordering::Acquire) && (strangers.len() as u64) < most {
                         strangers.push(TcpStream::connect(address).unwrap());
                     } else {
                         thread::yield_now();
@@ -389,7 +398,8 @@ mod tests {
             };
             let turned_away = |who: &TurnedAway| {
                 assert!(who.why.starts_with("others came"), "{who}");
-                if who.count == 128 {
+                pushed.store(who.count, Ordering::Release);
+                if who.count == PUSHED {
                     *crowd.0.lock().unwrap() = true;
                     crowd.1.notify_all();
                 }
