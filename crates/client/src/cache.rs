@@ -4,11 +4,11 @@
 //! fetches holds a lock beside it; others wait for it. A file is read whole and believed only if it hashes to its
 //! digest.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use blindcore_files::private;
+use blindcore_files::{Lock, private};
 use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept, KeyEntry, SeenEpochs};
 
 use crate::{Error, registered};
@@ -184,11 +184,6 @@ pub(crate) struct HintFile {
     entry: CacheEntry,
 }
 
-/// Its holder fetches.
-pub(crate) struct Lock {
-    _file: File,
-}
-
 impl HintFile {
     pub(crate) fn new(folder: &Path, entry: CacheEntry) -> Self {
         Self { folder: folder.to_owned(), entry }
@@ -219,16 +214,11 @@ impl HintFile {
         private::folder(&self.folder).map_err(Self::error(&self.folder))
     }
 
-    /// The lock on fetching, or `None` while another holds it.
+    /// The lock whose holder fetches, or `None` while another holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let path = self.folder.join(format!("{}.lock", self.entry.name()));
         let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true));
-        let file = file.map_err(Self::error(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(Error::Cache { path, source }),
-        }
+        file.and_then(Lock::try_on).map_err(Self::error(&path))
     }
 
     /// The hint in a whole file. One that is not what it should be is removed and named in the log.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use blindcore_files::Lock;
 use blindcore_protocol::{Download, Error as LookupError, Fetch, HEADER_BYTES, Hint, Kept, Table};
 use blindcore_units::{SharedProgress, Unit};
 use blindcore_wire::proto;
@@ -12,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use crate::background::blocking;
-use crate::cache::{Found, HintFile, Lock};
+use crate::cache::{Found, HintFile};
 use crate::error::refused;
 use crate::{Client, Error};
 

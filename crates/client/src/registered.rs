@@ -5,7 +5,7 @@
 //! of them registers.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
@@ -64,9 +64,7 @@ struct KeyFile {
 }
 
 /// Its holder uses the keys.
-struct Lock {
-    file: File,
-}
+struct Lock(blindcore_files::Lock);
 
 impl Lock {
     /// Does something, and shows those that wait for the lock that its holder gets on.
@@ -74,12 +72,13 @@ impl Lock {
         let mut work = std::pin::pin!(work);
         // The lock's time says nothing but that it changed: two seconds are another one on every disk.
         // It goes on from whoever had the lock before, so that holders who follow each other show that too.
-        let before = self.file.metadata().and_then(|file| file.modified());
+        let file = self.0.file();
+        let before = file.metadata().and_then(|file| file.modified());
         let mut shown = before.unwrap_or_else(|_| SystemTime::now());
         loop {
             shown = shown.checked_add(Duration::from_secs(2)).unwrap_or(SystemTime::UNIX_EPOCH);
             // Where that is not possible, others stop waiting.
-            let _ = self.file.set_modified(shown);
+            let _ = file.set_modified(shown);
             if let Ok(done) = timeout(ALIVE, &mut work).await {
                 return done;
             }
@@ -179,12 +178,10 @@ fn try_lock(keys: &Path) -> io::Result<Option<Lock>> {
     let path = keys.with_extension("lock");
     loop {
         let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true))?;
-        match file.try_lock() {
-            // Its last holder may have removed it, and another may have made the one that is there now.
-            Ok(()) if is_at(&file, &path)? => return Ok(Some(Lock { file })),
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
+        let Some(lock) = blindcore_files::Lock::try_on(file)? else { return Ok(None) };
+        // Its last holder may have removed it, and another may have made the one that is there now.
+        if is_at(lock.file(), &path)? {
+            return Ok(Some(Lock(lock)));
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What is finished of a sweep, on the disk: a line a point, behind a line that says of which sweep.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use blindcore_files::Lock;
 
 use crate::point::Outcome;
 
@@ -15,7 +16,7 @@ const MAX_BYTES: u64 = 1 << 32;
 /// A journal that this run has for itself.
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    lock: Lock,
 }
 
 impl Journal {
@@ -24,10 +25,13 @@ impl Journal {
     pub(crate) fn open(path: &Path, digest: &str, width: usize) -> anyhow::Result<(Self, Vec<Outcome>)> {
         let shown = path.display();
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut file = opened.with_context(|| format!("{shown} can't be opened; name another --out"))?;
-        if file.try_lock().is_err() {
+        let opened = opened.with_context(|| format!("{shown} can't be opened; name another --out"))?;
+        let locked = Lock::try_on(opened);
+        let Some(lock) = locked.with_context(|| format!("{shown} can't be locked; name another --out"))?
+        else {
             bail!("{shown} is in use by another run; wait for it, or name another --out");
-        }
+        };
+        let mut file = lock.file();
         if file.metadata()?.len() > MAX_BYTES {
             bail!("{shown} has over {MAX_BYTES} bytes and is not a journal of a sweep; name another --out");
         }
@@ -58,16 +62,14 @@ impl Journal {
             file.set_len(whole as u64)?;
             file.seek(SeekFrom::End(0))?;
         }
-        Ok((Self { path: path.to_owned(), file }, outcomes))
+        Ok((Self { path: path.to_owned(), lock }, outcomes))
     }
 
     /// Adds finished points, for good.
     pub(crate) fn append(&mut self, outcomes: &[Outcome], before: usize) -> anyhow::Result<()> {
         let lines = lines(outcomes)?;
-        self.file
-            .write_all(&lines)
-            .and_then(|()| self.file.sync_data())
-            .with_context(|| full(&self.path, before))
+        let mut file = self.lock.file();
+        file.write_all(&lines).and_then(|()| file.sync_data()).with_context(|| full(&self.path, before))
     }
 }
 
@@ -126,8 +128,10 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_said_with_what_is_kept() {
-        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut journal = Journal { path: "points.part".into(), file };
+        let file = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+        // It is every process's.
+        let lock = std::iter::repeat_with(|| Lock::try_on(file()).unwrap()).find_map(|lock| lock).unwrap();
+        let mut journal = Journal { path: "points.part".into(), lock };
         let error = journal.append(&[outcome(5)], 5).unwrap_err().to_string();
         assert!(error.contains("5 finished points are kept, so make room"), "{error}");
     }

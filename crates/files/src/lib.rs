@@ -7,6 +7,7 @@
 //! | [`private`] | folders and files of one user alone, such as a cache |
 //! | [`secret`] | whether a file holds a secret key, so that nothing is written over one |
 //! | [`header`] | magic, version, fields and digest of a binary format, its layout given as data |
+//! | [`lock`] | a lock on a file, which one holder has at a time |
 //! | [`small`] | a text file that somebody keeps by hand, up to a limit |
 //! | [`text`] | lines of text, whatever stands before the first and behind the last |
 //! | [`refusal`] | values out of range, and what to do about an error of the system |
@@ -37,6 +38,7 @@
 
 pub mod header;
 mod left;
+pub mod lock;
 pub mod new_file;
 pub mod private;
 pub mod refusal;
@@ -44,5 +46,6 @@ pub mod secret;
 pub mod small;
 pub mod text;
 
+pub use lock::Lock;
 pub use new_file::{Access, Existing, NewFile};
 pub use refusal::OutOfRange;

@@ -125,8 +125,8 @@ impl Server {
     }
 
     /// Answers until `shutdown` is done, then drains: `/readyz` says no for [`Config::drain_delay`], then new
-    /// connections are refused, and requests have [`Config::grace`] to finish. Returns how many connections
-    /// were cut after that.
+    /// connections are refused, and requests have [`Config::grace`] to finish. The folder of registered keys is another
+    /// server's to take then. Returns how many connections were cut after that grace.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         let Self { listener, metrics, state, .. } = self;
         let metrics = metrics.map(|listener| tokio::spawn(metrics::serve(listener, state.clone())));
@@ -147,6 +147,8 @@ impl Server {
         if let Some(metrics) = metrics {
             metrics.abort();
         }
+        // Requests that were cut may still be at work for a moment.
+        state.close_keys().await;
         tracing::info!(cut, "drained");
         cut
     }

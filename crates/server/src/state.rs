@@ -438,6 +438,11 @@ impl State {
         self.keys.expire().await;
     }
 
+    /// Keeps and reads no more registered keys: from then on another server may.
+    pub(crate) async fn close_keys(&self) {
+        self.keys.close().await;
+    }
+
     /// Keeps keys that a client registers.
     pub(crate) async fn register(
         &self,

@@ -14,14 +14,14 @@
 //! The keys follow; they hash to the file's name. When they were used last is when the file was changed last. A file appears
 //! under its name once it is whole and on the disk, so that nothing is lost that a client was told of.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use blindcore_files::header::{Field, Layout};
 use blindcore_files::new_file::NewFileError;
-use blindcore_files::{Access, NewFile, private};
+use blindcore_files::{Access, Lock, NewFile, private};
 
 use super::index::{Digest, Entry, Owner};
 
@@ -45,24 +45,25 @@ const LOCK: &str = "lock";
 /// A folder of keys, of one server at a time.
 pub(crate) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: Lock,
 }
 
 impl Folder {
     /// Makes the folder where it is missing, and takes it for this process.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         private::folder(path)?;
-        let lock =
+        let file =
             private::open(&path.join(LOCK), OpenOptions::new().create(true).truncate(false).write(true))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let why = "another server uses it; give each a folder of its own";
-                return Err(io::Error::new(ErrorKind::ResourceBusy, why));
-            }
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        let Some(lock) = Lock::try_on(file)? else {
+            let why = "another server uses it; give each a folder of its own";
+            return Err(io::Error::new(ErrorKind::ResourceBusy, why));
+        };
+        Ok(Self { path: path.to_owned(), lock })
+    }
+
+    /// Lets another server have it.
+    pub(crate) fn give_up(&self) {
+        self.lock.give_up();
     }
 
     /// What lies there. Keys that can't be read are removed, and named in the log; other files stay.

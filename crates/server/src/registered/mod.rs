@@ -243,8 +243,21 @@ impl Registered {
 
     /// Lets keys go that nobody used for long.
     pub(crate) async fn expire(&self) {
-        let inner = self.inner.clone();
-        let _ = spawn_blocking(move || inner.expire()).await;
+        let work = |inner: &Inner| {
+            inner.expire();
+            Ok(())
+        };
+        // Refused where they are closed, and then another server does it.
+        let _ = self.blocking(work).await;
+    }
+
+    /// Waits for what is being done to its end, and lets another server have the folder. What is asked from then on is refused.
+    pub(crate) async fn close(&self) {
+        let _all = self.at_a_time.acquire_many(AT_A_TIME as u32).await;
+        self.at_a_time.close();
+        if let Some(folder) = &self.inner.folder {
+            folder.give_up();
+        }
     }
 
     /// Does something that waits for a disk or computes, a few at a time. It is done to its end, whoever goes away.
@@ -252,7 +265,9 @@ impl Registered {
         &self,
         work: impl FnOnce(&Inner) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let place = self.at_a_time.clone().acquire_owned().await;
+        let place = self.at_a_time.clone().acquire_owned().await.map_err(|_| {
+            Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later")
+        })?;
         let inner = self.inner.clone();
         let done = spawn_blocking(move || {
             let _place = place;

@@ -56,3 +56,34 @@ fn a_disk_that_stays_full_costs_few_keys_and_another_error_none() {
         assert_eq!((error.kind(), files(dir.path())), (kind, left));
     }
 }
+
+#[tokio::test]
+async fn who_closes_it_is_done_and_another_server_has_the_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let registered = Arc::new(eight(dir.path()));
+    let config = KeysConfig { folder: Some(dir.path().to_owned()), ..KeysConfig::default() };
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (began, has_begun) = tokio::sync::oneshot::channel();
+    let at_work = tokio::spawn({
+        let registered = registered.clone();
+        async move {
+            let work = move |_: &Inner| {
+                let _ = began.send(());
+                Ok(wait.recv().is_ok())
+            };
+            registered.blocking(work).await
+        }
+    });
+    has_begun.await.unwrap();
+    let mut closing = std::pin::pin!(registered.close());
+    // As far as it comes by itself.
+    let closed =
+        std::future::poll_fn(|context| std::task::Poll::Ready(closing.as_mut().poll(context).is_ready()));
+    assert!(!closed.await && Registered::new(&config, Arc::default()).is_err(), "somebody is at work");
+    go.send(()).unwrap();
+    closing.await;
+    assert!(at_work.await.unwrap().unwrap());
+    assert_eq!(registered.blocking(|_| Ok(())).await.unwrap_err().reason, Reason::Draining);
+    let next = Registered::new(&config, Arc::default()).unwrap();
+    assert_eq!(next.inner.known().index.held().count, 8);
+}
