@@ -2,9 +2,10 @@
 #![allow(unsafe_code)]
 
 use std::hint::black_box;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, Once, PoisonError};
 
-use blindcore_accel::{Allocator, Buffer, Error, Word, Words};
+use blindcore_accel::{Allocator, Buffer, Error, Line, Word, Words};
 
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -159,6 +160,46 @@ impl Drop for HugeBytes {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `zeroed` and is unmapped once.
         unsafe { libc::munmap(self.mapping, self.mapping_len) };
+    }
+}
+
+/// Lines that are worth huge pages: 1 MiB. Smaller pages lie in a cache by chance, some of them in each other's places.
+const LARGE: usize = 1 << 14;
+
+/// Zeroed lines; many of them in huge pages, for they are looked up anywhere.
+pub(crate) enum Lines {
+    Small(Vec<Line>),
+    Large(HugeBytes),
+}
+
+impl Lines {
+    pub(crate) fn zeroed(count: usize) -> Self {
+        let small = || Self::Small(vec![Line([0; 8]); count]);
+        if count < LARGE {
+            small()
+        } else {
+            HugeBytes::zeroed(count * 64).map_or_else(|_| small(), Self::Large)
+        }
+    }
+}
+
+impl Deref for Lines {
+    type Target = [Line];
+
+    fn deref(&self) -> &[Line] {
+        match self {
+            Self::Small(lines) => lines,
+            Self::Large(bytes) => bytemuck::cast_slice(bytes.as_ref()),
+        }
+    }
+}
+
+impl DerefMut for Lines {
+    fn deref_mut(&mut self) -> &mut [Line] {
+        match self {
+            Self::Small(lines) => lines,
+            Self::Large(bytes) => bytemuck::cast_slice_mut(bytes.as_mut()),
+        }
     }
 }
 

@@ -184,20 +184,28 @@ impl CpuBigmod {
     /// of its piece.
     fn each(&self, count: usize, products: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> CpuRows {
         let mut out = self.rows(count);
+        self.split(out.lines_mut(), self.engine.row_lines(), count, products, work);
+        out
+    }
+
+    /// Writes `count` times `each` of anything, of some multiplications each, as [`CpuBigmod::each`] does.
+    fn split<T: Send>(
+        &self,
+        out: &mut [T],
+        each: usize,
+        count: usize,
+        products: usize,
+        work: impl Fn(usize, &mut [T]) + Sync,
+    ) {
         let piece = self.piece(count);
-        let lines = out.lines_mut();
-        let size = (piece * self.engine.row_lines()).max(1);
-        let pieces = |lines: &mut [Line]| {
-            lines.chunks_mut(size).enumerate().for_each(|(i, lines)| work(i * piece, lines));
-        };
+        let size = (piece * each).max(1);
         if self.is_small(count, products) {
-            pieces(lines);
+            out.chunks_mut(size).enumerate().for_each(|(i, out)| work(i * piece, out));
         } else {
             self.pool.install(|| {
-                lines.par_chunks_mut(size).enumerate().for_each(|(i, lines)| work(i * piece, lines));
+                out.par_chunks_mut(size).enumerate().for_each(|(i, out)| work(i * piece, out));
             });
         }
-        out
     }
 
     fn cost(&self, start: Instant, multiplications: usize, squarings: usize) -> Cost {
@@ -241,13 +249,10 @@ impl CpuBigmod {
     fn leave(&self, rows: &CpuRows) -> Numbers {
         let words = self.modulus.words();
         let mut out = Numbers::zeroed(rows.len(), words);
-        let piece = self.piece(rows.len());
-        self.pool.install(|| {
-            out.as_words_mut().par_chunks_mut((piece * words).max(1)).enumerate().for_each(|(i, out)| {
-                let lines = rows.lines().chunks_exact(rows.row_lines());
-                let rows: Vec<&[Line]> = lines.skip(i * piece).take(out.len() / words).collect();
-                self.engine.leave(&rows, out);
-            });
+        self.split(out.as_words_mut(), words, rows.len(), 2, |first, out| {
+            let lines = rows.lines().chunks_exact(rows.row_lines());
+            let rows: Vec<&[Line]> = lines.skip(first).take(out.len() / words).collect();
+            self.engine.leave(&rows, out);
         });
         out
     }

@@ -14,14 +14,13 @@
 //! a factor each in turn ([`Sums`]), so that lanes are full whatever the shape and what is worked on stays near.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{Deref, DerefMut};
 
 use blindcore_accel::bigmod::{Method, MultiExp};
 use blindcore_accel::{Error, Line};
 use rayon::prelude::*;
 
 use super::{CpuBigmod, CpuRows, Engine};
-use crate::HugeBytes;
+use crate::memory::Lines;
 
 /// Positions that are looked at to tell how much they have in common.
 const SAMPLE: usize = 64;
@@ -31,8 +30,6 @@ const HELD: usize = 4096;
 const TOGETHER: usize = 16;
 /// Lines of tables that are held at once: 256 MiB.
 const TABLES: usize = 1 << 22;
-/// Lines of memory that are worth huge pages: 4 MiB.
-const LARGE: usize = 1 << 16;
 /// Products that grow side by side at least, where there are as many factors.
 const WIDE: usize = 64;
 /// What a squaring costs, in multiplications.
@@ -154,48 +151,11 @@ fn signed_digits(weight: i64, width: u32, windows: u32) -> impl Iterator<Item = 
     })
 }
 
-/// Memory of rows; much of it in huge pages, for rows are looked up anywhere in it.
-enum Rows {
-    Small(Vec<Line>),
-    Large(HugeBytes),
-}
-
-impl Rows {
-    fn zeroed(lines: usize) -> Self {
-        let small = || Self::Small(vec![Line([0; 8]); lines]);
-        if lines < LARGE {
-            small()
-        } else {
-            HugeBytes::zeroed(lines * 64).map_or_else(|_| small(), Self::Large)
-        }
-    }
-}
-
-impl Deref for Rows {
-    type Target = [Line];
-
-    fn deref(&self) -> &[Line] {
-        match self {
-            Self::Small(lines) => lines,
-            Self::Large(bytes) => bytemuck::cast_slice(bytes.as_ref()),
-        }
-    }
-}
-
-impl DerefMut for Rows {
-    fn deref_mut(&mut self) -> &mut [Line] {
-        match self {
-            Self::Small(lines) => lines,
-            Self::Large(bytes) => bytemuck::cast_slice_mut(bytes.as_mut()),
-        }
-    }
-}
-
 /// Products that grow side by side, each in its slot: the plain words are "sum" and "add", for what is multiplied here
 /// is added inside the ciphertexts.
 struct Sums<'a> {
     engine: &'a dyn Engine,
-    rows: Rows,
+    rows: Lines,
     /// Whether a slot has a factor yet.
     filled: Vec<bool>,
     multiplications: usize,
@@ -203,7 +163,7 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn new(engine: &'a dyn Engine, slots: usize) -> Self {
-        let rows = Rows::zeroed(slots * engine.row_lines());
+        let rows = Lines::zeroed(slots * engine.row_lines());
         Self { engine, rows, filled: vec![false; slots], multiplications: 0 }
     }
 
@@ -274,7 +234,7 @@ impl<'a> Sums<'a> {
     fn keep(&mut self, step: usize) {
         let row = self.engine.row_lines();
         self.filled = self.filled.iter().step_by(step).copied().collect();
-        self.rows = Rows::Small(self.rows.chunks_exact(row).step_by(step).flatten().copied().collect());
+        self.rows = Lines::Small(self.rows.chunks_exact(row).step_by(step).flatten().copied().collect());
     }
 }
 

@@ -17,10 +17,11 @@ use zeroize::{Zeroize, Zeroizing};
 use super::field::{Field, bits_at, digit};
 use super::{Engine, Table, WINDOW};
 use crate::arch::vector::bigmod::{Kernel, Scratch, enter, multiply, square};
+use crate::memory::Lines;
 
 /// Groups that share one pass over a fixed base's tables: each pass brings them from the L2 or further.
-const SHARED: usize = 16;
-/// Bytes of a table of powers that stay in the L1 while it is looked through.
+const SHARED: usize = 8;
+/// Bytes of a table of powers that stay in the L1 while it is looked through, for one group at a time.
 const NEAR: usize = 40 << 10;
 /// Squarings of a power of a fixed base: its tables take as much memory as there are columns over this.
 const SQUARINGS: usize = 16;
@@ -181,9 +182,9 @@ impl<K: Kernel> Engine for VectorEngine<K> {
     }
 
     fn window(&self) -> u32 {
-        // Looking through a table that has left the L1 takes as long as a product.
+        // For one group, looking through a table that has left the L1 takes as long as a product.
         let entry = self.field.row_digits() * K::LANES * size_of::<u64>();
-        if entry << WINDOW <= NEAR { WINDOW } else { WINDOW - 1 }
+        if K::CHOSEN > 1 || entry << WINDOW <= NEAR { WINDOW } else { WINDOW - 1 }
     }
 
     fn enter(&self, numbers: &[&[u64]], out: &mut [Line]) {
@@ -336,13 +337,13 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let f = &self.field;
         let window_bits = self.window();
         let entries = 1usize << window_bits;
-        // Powers of x from 0 on, then one that is chosen and two to work on.
-        let mut groups = self.groups(entries + 3);
-        let (chosen, work) = (entries, [entries + 1, entries + 2]);
-        // A table lies as `select` asks.
-        let (entry, block) = (f.row_digits() * K::LANES, K::TILE * K::LANES);
-        let mut table = vec![Line([0; 8]); (entries * entry).div_ceil(8)];
-        let mut index = Line([0; 8]);
+        // Powers of x from 0 on, then two to work on.
+        let mut groups = self.groups(entries + 2);
+        let work = [entries, entries + 1];
+        let entry = f.row_digits() * K::LANES;
+        let lines = |words: usize| vec![Line([0; 8]); words.div_ceil(8)];
+        let (mut table, mut chosen) = (lines(entries * entry), lines(K::CHOSEN * entry));
+        let mut index = vec![Line([0; 8]); K::CHOSEN];
         for piece in self.pieces(x.len()) {
             self.splat(&f.one, groups.get_mut(0));
             self.gather(&x[piece.clone()], groups.get_mut(1));
@@ -353,36 +354,37 @@ impl<K: Kernel> Engine for VectorEngine<K> {
                     self.multiply_groups(&mut groups, e - 1, 1, e);
                 }
             }
-            let all = bytemuck::cast_slice_mut::<Line, u64>(&mut table);
-            for e in 0..entries {
-                let blocks = groups.get(e)[..entry].chunks_exact(block);
-                for (to, from) in all[e * block..].chunks_mut(entries * block).zip(blocks) {
-                    to[..block].copy_from_slice(from);
-                }
-            }
+            let powers = bytemuck::cast_slice(&groups.lines[..entries * groups.size]);
+            let table = &mut bytemuck::cast_slice_mut(&mut table)[..entries * entry];
+            K::arrange(self.token, powers, 8 * groups.size, f.row_digits(), table);
             let mut at = 0;
-            let windows = bits.div_ceil(window_bits);
-            for window in (0..windows).rev() {
-                for lane in 0..K::LANES {
-                    let exponent = exponents.get(piece.start + lane).unwrap_or(&exponents[piece.start]);
-                    index.0[lane] = digit(exponent, window_bits, window as usize);
+            let windows: Vec<u32> = (0..bits.div_ceil(window_bits)).rev().collect();
+            for some in windows.chunks(K::CHOSEN) {
+                for (index, window) in index.iter_mut().zip(some) {
+                    for (lane, index) in index.0[..K::LANES].iter_mut().enumerate() {
+                        let exponent = exponents.get(piece.start + lane).unwrap_or(&exponents[piece.start]);
+                        *index = digit(exponent, window_bits, *window as usize);
+                    }
                 }
-                let to = if window + 1 == windows { work[at] } else { chosen };
-                let table = &bytemuck::cast_slice(&table)[..entries * entry];
-                K::select(self.token, table, f.row_digits(), &index.0, groups.get_mut(to));
-                if window + 1 < windows {
+                let chosen = bytemuck::cast_slice_mut::<Line, u64>(&mut chosen);
+                K::select(self.token, table, f.row_digits(), &index, chosen);
+                for (window, chosen) in some.iter().zip(chosen.chunks_exact(entry)) {
+                    if *window == windows[0] {
+                        groups.get_mut(work[at])[..entry].copy_from_slice(chosen);
+                        continue;
+                    }
                     for _ in 0..window_bits {
                         self.square_group(&mut groups, work[at], work[1 - at]);
                         at = 1 - at;
                     }
-                    self.multiply_groups(&mut groups, work[at], chosen, work[1 - at]);
+                    let ([x], out, scratch) = groups.split([work[at]], work[1 - at]);
+                    multiply::<K>(self.token, f, x, chosen, out, scratch);
                     at = 1 - at;
                 }
             }
             self.scatter(groups.get(work[at]), self.rows(out, &piece));
         }
-        index.zeroize();
-        wipe(&mut table);
+        [index, table, chosen].iter_mut().for_each(|lines| wipe(lines));
     }
 
     fn table(self: Arc<Self>, base: &[Line], bits: u32) -> Box<dyn Table> {
@@ -460,7 +462,7 @@ struct Comb<K: Kernel> {
     block: usize,
     /// Words of a block's table.
     words: usize,
-    tables: Vec<Line>,
+    tables: Lines,
 }
 
 impl<K: Kernel> Comb<K> {
@@ -501,7 +503,7 @@ impl<K: Kernel> Comb<K> {
             }
         }
         let words = entries * digits;
-        let mut tables = vec![Line([0; 8]); (blocks * words).div_ceil(8)];
+        let mut tables = Lines::zeroed((blocks * words).div_ceil(8));
         let all = bytemuck::cast_slice_mut::<Line, u64>(&mut tables);
         for (subsets, table) in subsets.iter().zip(all.chunks_exact_mut(words)) {
             let rows: Vec<&[u64]> = subsets.chunks_exact(row).map(bytemuck::cast_slice).collect();

@@ -83,6 +83,7 @@ scans!(compiled, Avx2, "avx2");
 
 impl Kernel for Avx2 {
     const TEETH: u32 = 5;
+    const CHOSEN: usize = 1;
 
     #[inline]
     fn fetch(line: &Line) {
@@ -116,9 +117,20 @@ impl Kernel for Avx2 {
         unsafe { scatter(group, lines, &pointers[..used]) }
     }
 
-    fn select(_: features::Avx2, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
+    /// The first block of every group, then the second: so the table is read from its beginning to its end.
+    fn arrange(_: features::Avx2, groups: &[u64], stride: usize, digits: usize, table: &mut [u64]) {
+        let (group, block) = (digits * LANES, Self::TILE * LANES);
+        let entries = table.len() / group;
+        for (e, group) in groups.chunks(stride).map(|all| &all[..group]).enumerate().take(entries) {
+            for (to, from) in table[e * block..].chunks_mut(entries * block).zip(group.chunks_exact(block)) {
+                to[..block].copy_from_slice(from);
+            }
+        }
+    }
+
+    fn select(_: features::Avx2, table: &[u64], digits: usize, index: &[Line], out: &mut [u64]) {
         // SAFETY: see `gather`.
-        unsafe { select::<false>(table, digits, index, out) }
+        unsafe { select::<false>(table, digits, &index[0].0, out) }
     }
 
     /// As tables of groups lie: block by block, every entry's.

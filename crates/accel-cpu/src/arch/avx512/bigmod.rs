@@ -7,6 +7,7 @@ use blindcore_math::features::Ifma;
 use zeroize::Zeroize;
 
 use crate::arch::vector::bigmod::{Kernel, Scans, Vector, scans};
+use crate::bigmod::WINDOW;
 use crate::bigmod::field::Field;
 
 /// Eight lanes, in blocks of `TILE` digits: eight where a modulus fills them as well as five.
@@ -88,6 +89,7 @@ where
     Self: Scans<Token = Ifma>,
 {
     const TEETH: u32 = 8;
+    const CHOSEN: usize = 8;
 
     #[inline]
     fn fetch(line: &Line) {
@@ -115,9 +117,15 @@ where
         unsafe { scatter(group, lines, &pointers[..used]) }
     }
 
-    fn select(_: Ifma, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
+    /// Of every digit lane by lane what it is in each group, so that one permutation chooses for eight windows.
+    fn arrange(_: Ifma, groups: &[u64], stride: usize, digits: usize, table: &mut [u64]) {
         // SAFETY: see `gather`.
-        unsafe { select::<TILE>(table, digits, index, out) }
+        unsafe { arrange(groups, stride, digits, table) }
+    }
+
+    fn select(_: Ifma, table: &[u64], digits: usize, index: &[Line], out: &mut [u64]) {
+        // SAFETY: see `gather`.
+        unsafe { select(table, digits, index, out) }
     }
 
     /// Digit by digit, the lower halves of every entry's, then the upper ones.
@@ -193,30 +201,53 @@ unsafe fn scatter(group: &[u64], lines: usize, rows: &[*mut Line]) {
     }
 }
 
+/// Groups of a table of powers.
+const POWERS: usize = 1 << WINDOW;
+
 #[target_feature(enable = "avx512f")]
-fn select<const TOGETHER: usize>(table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
-    assert!(digits.is_multiple_of(TOGETHER));
-    let group = digits * LANES;
-    let entries = table.len() / group;
-    check(table, entries * group);
-    check(index, LANES);
-    check(out, group);
-    let (table, out) = (table.as_ptr(), out.as_mut_ptr());
-    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of those selected together; a group for the
-    // result: all asserted above.
-    unsafe {
-        let index = _mm512_load_si512(index.as_ptr().cast());
-        for d in (0..digits).step_by(TOGETHER) {
-            let mut sum = [_mm512_setzero_si512(); TOGETHER];
-            for entry in 0..entries {
-                let here = _mm512_cmpeq_epi64_mask(index, _mm512_set1_epi64(entry as i64));
-                let at = table.add((d * entries + entry * TOGETHER) * LANES);
-                for (i, sum) in sum.iter_mut().enumerate() {
-                    *sum = _mm512_mask_mov_epi64(*sum, here, _mm512_load_si512(at.add(i * LANES).cast()));
+fn arrange(groups: &[u64], stride: usize, digits: usize, table: &mut [u64]) {
+    check(groups, (POWERS - 1) * stride + digits * LANES);
+    check(table, POWERS * digits * LANES);
+    assert!(stride.is_multiple_of(LANES));
+    let (groups, table) = (groups.as_ptr(), table.as_mut_ptr());
+    for d in 0..digits {
+        for eight in 0..POWERS / 8 {
+            // SAFETY: groups of `digits` digits, `stride` words apart, and a table of as many words: asserted above.
+            unsafe {
+                let of = |i: usize| groups.add((8 * eight + i) * stride + d * LANES);
+                let lanes = transpose(std::array::from_fn(|i| _mm512_load_si512(of(i).cast())));
+                for (lane, powers) in lanes.into_iter().enumerate() {
+                    let at = (d * LANES + lane) * POWERS + 8 * eight;
+                    _mm512_store_si512(table.add(at).cast(), powers);
                 }
             }
-            for (i, sum) in sum.into_iter().enumerate() {
-                _mm512_store_si512(out.add((d + i) * LANES).cast(), sum);
+        }
+    }
+}
+
+/// All of a table is read; the index chooses by permutations (its lower four bits) and by masks, so no address depends on it.
+#[target_feature(enable = "avx512f")]
+fn select(table: &[u64], digits: usize, index: &[Line], out: &mut [u64]) {
+    check(table, POWERS * digits * LANES);
+    check(out, 8 * digits * LANES);
+    assert!(index.len() >= 8);
+    let (table, out, index) = (table.as_ptr(), out.as_mut_ptr(), index.as_ptr());
+    // SAFETY: eight indices of eight lanes, a table of `POWERS` groups of `digits` digits, and eight groups for the results: all
+    // asserted above.
+    unsafe {
+        // Of every lane, which of its powers the eight groups get.
+        let which = transpose(std::array::from_fn(|i| _mm512_load_si512(index.add(i).cast())));
+        for d in 0..digits {
+            let lanes = std::array::from_fn(|lane| {
+                let at = table.add((d * LANES + lane) * POWERS);
+                let [a, b, c, d] = std::array::from_fn(|i| _mm512_load_si512(at.add(8 * i).cast()));
+                let low = _mm512_permutex2var_epi64(a, which[lane], b);
+                let high = _mm512_permutex2var_epi64(c, which[lane], d);
+                let upper = _mm512_test_epi64_mask(which[lane], _mm512_set1_epi64(16));
+                _mm512_mask_mov_epi64(low, upper, high)
+            });
+            for (chosen, digit) in transpose(lanes).into_iter().enumerate() {
+                _mm512_store_si512(out.add((chosen * digits + d) * LANES).cast(), digit);
             }
         }
     }

@@ -336,6 +336,8 @@ pub(crate) trait Scans: Vector {
 pub(crate) trait Kernel: Scans + Send + Sync + 'static {
     /// Bits of an exponent that one look into a fixed base's table covers.
     const TEETH: u32;
+    /// Groups that one pass over a table of powers chooses.
+    const CHOSEN: usize;
 
     /// Says that a line will be read soon.
     fn fetch(line: &Line);
@@ -353,9 +355,12 @@ pub(crate) trait Kernel: Scans + Send + Sync + 'static {
         starts: impl Iterator<Item = usize>,
     );
 
-    /// For every lane the group `index[lane]` of a table of as many as fill it, looking at all of them. Of the table comes the
-    /// first block of every group, then the second: so it is read from its beginning to its end.
-    fn select(_: Self::Token, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]);
+    /// Lays out groups, `stride` words from one to the next, as [`Kernel::select`] wants them: a table of as many words as they
+    /// have in `digits` digits, 16 or 32 groups.
+    fn arrange(_: Self::Token, groups: &[u64], stride: usize, digits: usize, table: &mut [u64]);
+
+    /// For every lane of [`Kernel::CHOSEN`] groups the group `index[chosen][lane]` of a table, looking at all of them.
+    fn select(_: Self::Token, table: &[u64], digits: usize, index: &[Line], out: &mut [u64]);
 
     /// Lays out the rows of one table of 2^[`Kernel::TEETH`] entries as [`Kernel::look_up`] wants them.
     fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64>;
