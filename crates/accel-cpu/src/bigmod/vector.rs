@@ -20,7 +20,7 @@ use crate::arch::vector::bigmod::{Kernel, Scratch, enter, multiply, square};
 use crate::memory::Lines;
 
 /// Groups that share one pass over a fixed base's tables: each pass brings them from the L2 or further.
-const SHARED: usize = 8;
+const SHARED: usize = 16;
 /// Bytes of a table of powers that stay in the L1 while it is looked through, for one group at a time.
 const NEAR: usize = 40 << 10;
 /// Squarings of a power of a fixed base: its tables take as much memory as there are columns over this.
