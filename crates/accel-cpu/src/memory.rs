@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, Once, PoisonError};
 
-use blindcore_accel::{Allocator, Buffer, Error, Line, Word, Words};
+use blindcore_accel::{Allocator, Buffer, Error, Line, Word, Words, advise_huge_pages};
 
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -19,12 +19,12 @@ impl Allocator for HugePages {
     }
 }
 
-/// Zeros of this word, as [`advise`] would have them.
+/// Zeros of this word, as [`advise_huge_pages`] would have them.
 pub(crate) fn words(word: Word, len: usize) -> Words {
     let mut words = Words::zeros(word, len);
     match &mut words {
-        Words::U32(words) => advise(words),
-        Words::U64(words) => advise(words),
+        Words::U32(words) => advise_huge_pages(words),
+        Words::U64(words) => advise_huge_pages(words),
         _ => {}
     }
     words
@@ -65,7 +65,7 @@ pub(crate) fn any_words(len: usize) -> Vec<u64> {
         return words;
     }
     let mut words = vec![0; len];
-    advise(&mut words);
+    advise_huge_pages(&mut words);
     words
 }
 
@@ -76,22 +76,6 @@ pub(crate) fn keep(words: Vec<u64>) {
     if bytes(&words) >= LONG_BYTES && kept + bytes(&words) <= KEPT_BYTES {
         spare.push(words);
     }
-}
-
-/// Asks for huge pages where a vector lies, but for those at its ends that others use too: many megabytes that are written once would
-/// cost more in small pages than to write them.
-pub(crate) fn advise<T>(words: &mut [T]) {
-    let bytes = words.as_mut_ptr_range();
-    let start = bytes.start.addr().next_multiple_of(HUGE_PAGE);
-    let end = bytes.end.addr() / HUGE_PAGE * HUGE_PAGE;
-    #[cfg(target_os = "linux")]
-    if start < end {
-        let at = bytes.start.cast::<libc::c_void>().wrapping_byte_add(start - bytes.start.addr());
-        // SAFETY: whole pages of memory that `words` borrows; advice changes no byte, and may be refused.
-        unsafe { libc::madvise(at, end - start, libc::MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (start, end);
 }
 
 /// Zeroed memory at a 2 MiB boundary, in huge pages where the system grants them.

@@ -1,4 +1,4 @@
-//! What packs databases by SIMD and asks for memory ahead. All of this crate's `unsafe` is here.
+//! What packs databases by SIMD, asks for memory ahead, and for huge pages. All of this crate's `unsafe` is here.
 #![allow(unsafe_code)]
 
 /// Bytes that [`prefetch`] asks for: as many lines of the cache as most records take.
@@ -48,6 +48,31 @@ fn weave_sse2(columns: [&[u8; 16]; 4]) -> [u8; 64] {
         _mm_unpacklo_epi16(ab_high, cd_high),
         _mm_unpackhi_epi16(ab_high, cd_high),
     ])
+}
+
+/// Asks the system for huge pages of 2 MiB where a slice lies, but for those at its ends that others use too. Where labels or residues are
+/// looked up anywhere in megabytes, small pages cost as much as the look-up; and many megabytes that are written once would cost more
+/// in small pages than to write them. It counts for pages that were not touched yet, as those of `vec![0; n]`; where the system has none,
+/// nothing changes.
+///
+/// ```
+/// let mut words = vec![0u64; 1 << 20];
+/// blindcore_accel::advise_huge_pages(&mut words);
+/// assert!(words.iter().all(|word| *word == 0));
+/// ```
+pub fn advise_huge_pages<T>(memory: &mut [T]) {
+    const HUGE_PAGE: usize = 2 << 20;
+    let bytes = memory.as_mut_ptr_range();
+    let start = bytes.start.addr().next_multiple_of(HUGE_PAGE);
+    let end = bytes.end.addr() / HUGE_PAGE * HUGE_PAGE;
+    #[cfg(target_os = "linux")]
+    if start < end {
+        let at = bytes.start.cast::<libc::c_void>().wrapping_byte_add(start - bytes.start.addr());
+        // SAFETY: whole pages of memory that is borrowed; advice changes no byte, and may be refused.
+        unsafe { libc::madvise(at, end - start, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, end);
 }
 
 #[cfg(test)]

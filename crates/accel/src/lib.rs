@@ -30,7 +30,7 @@ pub mod transform;
 mod word;
 mod words;
 
-pub use arch::prefetch;
+pub use arch::{advise_huge_pages, prefetch};
 pub use contract::{Contract, Database, Pass, Placed, SharedBytes, Streaming};
 pub use cost::Cost;
 pub use device::{Description, Device, Slots};

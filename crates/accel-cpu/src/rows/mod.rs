@@ -30,7 +30,7 @@
 pub(crate) mod kernel;
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Error, Layout, Word, Words};
+use blindcore_accel::{Error, Layout, Word, Words, advise_huge_pages};
 use blindcore_math::{Modulus, lanes};
 use rayon::prelude::*;
 
@@ -268,7 +268,7 @@ impl Aligned {
 
     pub(crate) fn zeroed(len: usize) -> Self {
         let mut words = vec![0; len + Self::LINE / 8];
-        memory::advise(&mut words);
+        advise_huge_pages(&mut words);
         Self::of(words, len)
     }
 

@@ -2,6 +2,8 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::advise_huge_pages;
+
 /// A wire's label: 128 bits, of which the lowest is its colour (point and permute).
 pub type Label = u128;
 
@@ -16,7 +18,8 @@ fn at_line<T>(buffer: &[T]) -> usize {
     buffer.as_ptr().align_offset(LINE).min(LINE / size_of::<T>())
 }
 
-/// Room for tables of this many bytes, from a line of the cache on, in a buffer that grows and never shrinks.
+/// Room for tables of this many bytes, from a line of the cache on, in a buffer that grows and never shrinks. What was in it is lost where it
+/// grows.
 ///
 /// ```
 /// let mut buffer = Vec::new();
@@ -24,7 +27,8 @@ fn at_line<T>(buffer: &[T]) -> usize {
 /// ```
 pub fn room(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
     if buffer.len() < bytes + LINE {
-        buffer.resize(bytes + LINE, 0);
+        *buffer = vec![0; bytes + LINE];
+        advise_huge_pages(buffer);
     }
     let first = at_line(buffer);
     &mut buffer[first..first + bytes]
@@ -71,7 +75,8 @@ impl Labels {
         assert!(instances > 0, "labels are of one instance at least");
         let stride = if instances == 1 { 1 } else { LANES };
         let count = slots.checked_mul(instances.div_ceil(stride) * stride).expect("labels fit memory");
-        let labels = vec![0; count.checked_add(LINE / size_of::<Label>()).expect("labels fit memory")];
+        let mut labels = vec![0; count.checked_add(LINE / size_of::<Label>()).expect("labels fit memory")];
+        advise_huge_pages(&mut labels);
         let first = at_line(&labels);
         Self { slots, instances, labels, first }
     }
@@ -124,6 +129,7 @@ impl Labels {
         }
         if self.first + slots > self.labels.capacity() {
             let mut grown = Vec::with_capacity(slots.next_power_of_two() + LINE / size_of::<Label>());
+            advise_huge_pages(grown.spare_capacity_mut());
             let first = at_line(&grown);
             grown.resize(first, 0);
             grown.extend_from_slice(&self.labels[self.first..self.first + self.slots]);

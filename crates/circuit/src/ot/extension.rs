@@ -46,6 +46,7 @@ use aes::{
     Aes128Enc, Block,
     cipher::{BlockCipherEncrypt, KeyInit},
 };
+use blindcore_accel::advise_huge_pages;
 use blindcore_files::header::{Field, Layout};
 use blindcore_math::transfers::{ColumnHash, Stores, Streams, rows};
 use subtle::{Choice, ConstantTimeEq};
@@ -154,7 +155,7 @@ impl Sender {
     /// The channel fails; the receiver fails the check. Either spends this sender.
     pub fn extend<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
         self.common.begin()?;
-        let stores = stores(labels.len());
+        let stores = stores(labels);
         labels.chunks_mut(CHUNK).try_for_each(|labels| self.chunk(channel, labels, stores))?;
         self.common.end();
         Ok(())
@@ -277,7 +278,7 @@ impl Receiver {
     ) -> Result<(), OtError> {
         same_length("labels", labels.len(), choices.len())?;
         self.common.begin()?;
-        let stores = stores(labels.len());
+        let stores = stores(labels);
         for (choices, labels) in choices.chunks(CHUNK).zip(labels.chunks_mut(CHUNK)) {
             self.chunk(channel, choices, labels, stores)?;
         }
@@ -464,11 +465,16 @@ impl Common {
     }
 }
 
-/// Labels that a second-level cache holds are read from there; more of them come back from memory anyway.
-fn stores(labels: usize) -> Stores {
+/// Labels that a second-level cache holds are read from there; more of them come back from memory anyway, in huge pages if the system has
+/// some.
+fn stores(labels: &mut [u128]) -> Stores {
     /// 4 MiB of labels.
     const CACHED: usize = 1 << 18;
-    if labels > CACHED { Stores::Streamed } else { Stores::Cached }
+    if labels.len() <= CACHED {
+        return Stores::Cached;
+    }
+    advise_huge_pages(labels);
+    Stores::Streamed
 }
 
 fn word(block: &Block) -> u128 {
