@@ -11,14 +11,17 @@ peers: tools-peers
 	@sh benches/peers/gmp/build.sh $(PEERS_TOOLS)
 	@mkdir -p $(PEERS)
 	@cmp -s $(PEERS_TOOLS)/cargo/release/gmp $(PEERS)/gmp || cp $(PEERS_TOOLS)/cargo/release/gmp $(PEERS)/gmp
-	@cmp -s benches/peers/phe/requirements.txt $(PEERS_TOOLS)/venv/requirements.txt || { \
-	    echo "installing python-paillier into $(PEERS_TOOLS)/venv" >&2 && \
+	@cmp -s benches/peers/python/requirements.txt $(PEERS_TOOLS)/venv/requirements.txt || { \
+	    echo "installing python-paillier and HEU into $(PEERS_TOOLS)/venv" >&2 && \
 	    python3 -m venv --clear $(PEERS_TOOLS)/venv && \
 	    $(PEERS_TOOLS)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
-	        --requirement benches/peers/phe/requirements.txt && \
-	    cp benches/peers/phe/requirements.txt $(PEERS_TOOLS)/venv/; }
-	@cmp -s benches/peers/phe/run.sh $(PEERS)/phe || cp benches/peers/phe/run.sh $(PEERS)/phe
-	@chmod +x $(PEERS)/phe
+	        --requirement benches/peers/python/requirements.txt && \
+	    cp benches/peers/python/requirements.txt $(PEERS_TOOLS)/venv/; }
+	@for peer in phe heu; do \
+	    $(PEERS_TOOLS)/venv/bin/python -c "import $$peer" || { echo "this Python has no package of it: $$peer is left out" >&2; rm -f $(PEERS)/$$peer; continue; }; \
+	    cmp -s benches/peers/python/run.sh $(PEERS)/$$peer || cp benches/peers/python/run.sh $(PEERS)/$$peer; \
+	    chmod +x $(PEERS)/$$peer; \
+	done
 
 # emp-toolkit, where its libraries are built: make peers-emp EMP=FOLDER
 .PHONY: peers-emp
