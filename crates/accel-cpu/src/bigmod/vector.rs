@@ -344,6 +344,7 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let lines = |words: usize| vec![Line([0; 8]); words.div_ceil(8)];
         let (mut table, mut chosen) = (lines(entries * entry), lines(K::CHOSEN * entry));
         let mut index = vec![Line([0; 8]); K::CHOSEN];
+        let windows: Vec<u32> = (0..bits.div_ceil(window_bits)).rev().collect();
         for piece in self.pieces(x.len()) {
             self.splat(&f.one, groups.get_mut(0));
             self.gather(&x[piece.clone()], groups.get_mut(1));
@@ -358,7 +359,6 @@ impl<K: Kernel> Engine for VectorEngine<K> {
             let table = &mut bytemuck::cast_slice_mut(&mut table)[..entries * entry];
             K::arrange(self.token, powers, 8 * groups.size, f.row_digits(), table);
             let mut at = 0;
-            let windows: Vec<u32> = (0..bits.div_ceil(window_bits)).rev().collect();
             for some in windows.chunks(K::CHOSEN) {
                 for (index, window) in index.iter_mut().zip(some) {
                     for (lane, index) in index.0[..K::LANES].iter_mut().enumerate() {

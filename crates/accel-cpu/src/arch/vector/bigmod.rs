@@ -356,7 +356,7 @@ pub(crate) trait Kernel: Scans + Send + Sync + 'static {
     );
 
     /// Lays out groups, `stride` words from one to the next, as [`Kernel::select`] wants them: a table of as many words as they
-    /// have in `digits` digits, 16 or 32 groups.
+    /// have in `digits` digits. 32 groups, or 16 too where one is chosen at a time.
     fn arrange(_: Self::Token, groups: &[u64], stride: usize, digits: usize, table: &mut [u64]);
 
     /// For every lane of [`Kernel::CHOSEN`] groups the group `index[chosen][lane]` of a table, looking at all of them.
