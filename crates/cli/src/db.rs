@@ -67,18 +67,17 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     drop(bar);
     let stored = Stored::open(&options.out)?;
     let seconds = started.elapsed().as_secs_f64();
-    let said = if args.json {
+    output::done(format!("{} is made, and can be served", options.out.display()));
+    if args.json {
         let mut value = stored.describe()?;
         value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
         value["out"] = json!(options.out.display().to_string());
         value["device"] = json!(device.name());
         value["seconds"] = json!(seconds);
-        output::json(&value)
+        output::json(&value)?;
     } else {
         note_large_hint(stored.manifest());
-        if let Some(note) = stored.manifest().without_key() {
-            output::note(&note);
-        }
+        stored.manifest().notes().iter().for_each(|note| output::note(note));
         output::print(&format!(
             "{}made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
              with: blindcore serve {}\n",
@@ -86,9 +85,8 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
             options.out.display(),
             device.name(),
             options.out.display()
-        ))
-    };
-    said.with_context(|| format!("{} is made, and can be served", options.out.display()))?;
+        ))?;
+    }
     Ok(Outcome::Done)
 }
 
@@ -169,8 +167,8 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
                 said.clone_from(&updated.notes);
                 (failed, read) = (false, true);
                 if updated.published || !again {
-                    let told = say_update(&options, &updated, started, args.json, again);
-                    told.with_context(|| format!("epoch {} is published", updated.manifest.epoch))?;
+                    output::done(format!("epoch {} is published", updated.manifest.epoch));
+                    say_update(&options, &updated, started, args.json, again)?;
                 }
             }
             Err(_) if again && interrupted.load(Ordering::Relaxed) => return Ok(Outcome::Done),
@@ -271,19 +269,18 @@ pub(crate) fn key(args: &args::Key) -> anyhow::Result<Outcome> {
     if made {
         let pem = SigningKey::generate_pem().map_err(anyhow::Error::msg)?;
         new_file::write(&args.file, Access::Owner, Existing::Keep, pem.as_bytes())?;
+        output::made(&args.file);
     }
     let public = output::hex(&signing_key(&args.file)?.public());
-    if args.json {
-        output::json(&json!({"file": args.file.display().to_string(), "made": made, "public_key": public}))?;
-    } else {
-        output::print(&format!("{public}\n"))?;
-    }
+    let document = || json!({"file": args.file.display().to_string(), "made": made, "public_key": public});
+    output::result(args.json, document, || format!("{public}\n"))?;
     Ok(Outcome::Done)
 }
 
 /// `blindcore db sign`.
 pub(crate) fn sign(args: &args::Sign) -> anyhow::Result<Outcome> {
     let signed = blindcore_store::sign(&args.dir, &signing_key(&args.key)?, args.change_signer)?;
+    output::done(format!("table {}, epoch {}, is signed", signed.name, signed.epoch));
     if args.json {
         output::json(&Stored::open(&args.dir)?.describe()?)?;
     } else {

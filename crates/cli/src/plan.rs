@@ -132,6 +132,7 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
     };
     if let Some(path) = &args.save_rates {
         save_rates(&rates, path, args.force.existing())?;
+        output::made(path);
     }
     // Only this machine's memory is known.
     let memory = if rates.processor == machine::processor() { machine::memory_bytes() } else { None };
@@ -204,8 +205,7 @@ impl Plan {
 
 /// Writes them to a file that is made whole.
 fn save_rates(rates: &Rates, path: &Path, existing: Existing) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(rates)?;
-    text.push('\n');
+    let text = format!("{}\n", serde_json::to_string_pretty(rates)?);
     blindcore_files::new_file::write(path, Access::Everyone, existing, text.as_bytes())
         .context("--save-rates")
 }

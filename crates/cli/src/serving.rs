@@ -55,7 +55,9 @@ pub(crate) fn front(
 pub(crate) fn address(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let remedy = format!("give an address and a port, such as 127.0.0.1:{port}");
     text.to_socket_addrs()
-        .map_err(|e| anyhow::anyhow!("--listen {text:?} is not an address: {e}; {remedy}"))?
+        .map_err(|_| {
+            anyhow::anyhow!("--listen {text:?} is not an address that this machine knows; {remedy}")
+        })?
         .next()
         .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
 }

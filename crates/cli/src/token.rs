@@ -46,6 +46,7 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
     if let Some(out) = &args.out {
         let line = Zeroizing::new(format!("{}\n", *token));
         new_file::write(out, Access::Owner, Existing::Keep, line.as_bytes())?;
+        output::done(format!("{} is made, and its line for the server is lost; make another", out.display()));
     }
     let shown = args.out.is_none().then_some(&*token);
     if args.json {

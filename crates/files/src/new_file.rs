@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::private::is_strange_link;
 use crate::secret::{is_secret_key, is_token, read};
 use crate::{left, refusal};
 
@@ -37,6 +38,12 @@ pub enum NewFileError {
     /// What is there is a folder, a pipe or a device.
     #[error("{} is there already and is not an ordinary file", path.display())]
     NoFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is there is a link that another user made where others may write.
+    #[error("{} is a link of another user, in a folder where others may write; name another file", path.display())]
+    StrangeLink {
         /// The file.
         path: PathBuf,
     },
@@ -117,11 +124,11 @@ impl Write for Unnamed {
 }
 
 impl NewFile {
-    /// Starts a file for `place`. A link is followed, and a secret key or a token that is there is not replaced; for
+    /// Starts a file for `place`. A link is followed, unless it is [another user's](is_strange_link), and a secret key or a token that is there is not replaced; for
     /// [`Access::Owner`] a link is replaced by the file, and a key may be.
     ///
     /// # Errors
-    /// A folder, a pipe, a device, a secret key or a token is there, or the system refuses.
+    /// A folder, a pipe, a device, another user's link, a secret key or a token is there, or the system refuses.
     pub fn create(place: &Path, access: Access) -> Result<Self, NewFileError> {
         let place = Self::checked(place, access)?;
         Self::open(place, access)
@@ -132,6 +139,7 @@ impl NewFile {
         match fs::metadata(place) {
             Ok(there) if !there.is_file() => Err(NewFileError::NoFile { path: place.to_owned() }),
             Ok(_) if access == Access::Owner => Ok(place.to_owned()),
+            Ok(_) if is_strange_link(place) => Err(NewFileError::StrangeLink { path: place.to_owned() }),
             Ok(_) => {
                 check_no_secret(place)?;
                 place.canonicalize().map_err(io)
@@ -372,6 +380,42 @@ mod tests {
         assert_eq!((fs::read(&target).unwrap(), fs::read(&link).unwrap()), (b"new".into(), b"secret".into()));
         let there = fs::symlink_metadata(&link).unwrap();
         assert!(there.is_file() && there.permissions().mode() & 0o777 == 0o600);
+    }
+
+    /// Only root can give a link away.
+    #[cfg(unix)]
+    #[test]
+    fn links_that_others_made_where_they_may_write_are_not_followed() {
+        use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let (open, target) = (folder.path().join("open"), folder.path().join("target"));
+        let link = open.join("link");
+        fs::create_dir(&open).unwrap();
+        fs::write(&target, "precious").unwrap();
+        symlink(&target, &link).unwrap();
+        let mode = |mode| fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
+        let made = |text: &[u8]| write(&link, Access::Private, Existing::Replace, text);
+        mode(0o1777);
+        made(b"one's own").unwrap();
+        if lchown(&link, Some(12345), None).is_err() {
+            return;
+        }
+        let said = made(b"numbers").unwrap_err().to_string();
+        assert!(said.ends_with(
+            "link is a link of another user, in a folder where others may write; name another file"
+        ));
+        assert_eq!(fs::read(&target).unwrap(), b"one's own");
+        // Where nobody else may write, or in a folder of the link's owner, it is followed.
+        mode(0o755);
+        made(b"numbers").unwrap();
+        lchown(&open, Some(12345), None).unwrap();
+        mode(0o777);
+        made(b"more").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"more");
+        // A secret takes its place.
+        lchown(&open, Some(0), None).unwrap();
+        write(&link, Access::Owner, Existing::Replace, b"secret").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"more");
     }
 
     #[test]

@@ -38,6 +38,25 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a path is a link that another user made in a folder where others may write: it leads where they want, so nothing is
+/// written through it. The owner of the folder may lead others.
+#[must_use]
+pub fn is_strange_link(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (Ok(link), Ok(folder)) = (path.symlink_metadata(), folder.metadata()) else { return false };
+        let owners = [rustix::process::geteuid().as_raw(), folder.uid()];
+        link.is_symlink() && folder.mode() & 0o022 != 0 && !owners.contains(&link.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}
+
 /// Opens a file of such a folder as `options` say, if it is an ordinary one: no link is followed, and no pipe waited for.
 ///
 /// # Errors

@@ -71,11 +71,11 @@ impl Content {
     }
 
     /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
-    /// they were written, times 10^`decimals`, half to even. Where the source was asked for other decimals by
+    /// they were written, times 10^`decimals`, half to even; -3 decimals are thousands. Where the source was asked for other decimals by
     /// [`with_decimals`](crate::Source::with_decimals) it is empty; where it was asked for none these are the numbers that lie
     /// in the middle of two such units, for up to 19 decimals.
     #[must_use]
-    pub fn exact(&self, decimals: u32) -> Cow<'_, [(usize, i128)]> {
+    pub fn exact(&self, decimals: i32) -> Cow<'_, [(usize, i128)]> {
         match self.exact.decimals {
             Some(asked) if asked == decimals => Cow::Borrowed(&self.exact.units),
             Some(_) => Cow::Borrowed(&[]),
@@ -132,10 +132,10 @@ pub(crate) fn row_place(row: u64, name: &str) -> String {
 /// What floats don't hold of decimals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Exact {
-    decimals: Option<u32>,
+    decimals: Option<i32>,
     units: Vec<(usize, i128)>,
     /// Where no decimals were asked for, those that are in the middle of two units of some decimals, and how many.
-    ties: Vec<(usize, u32, i128)>,
+    ties: Vec<(usize, i32, i128)>,
     vanished: usize,
     rounded: usize,
     /// Some of those that are rounded, as they were written.
@@ -148,7 +148,7 @@ const TEXTS: usize = 1 << 16;
 const TEXT_BYTES: usize = 64;
 
 impl Exact {
-    pub(crate) fn new(decimals: Option<u32>) -> Self {
+    pub(crate) fn new(decimals: Option<i32>) -> Self {
         Self { decimals, ..Self::default() }
     }
 
@@ -165,9 +165,10 @@ impl Exact {
             }
         }
         let Some(decimals) = self.decimals.or_else(|| tie(value, text)) else { return };
-        // A float is off from its decimal by 2^-53 of itself at most, and this product from its own by as much: 2^-52 in all.
-        // What is twice as far from a tie is rounded to the same side as its decimal, and most numbers are.
-        let scaled = value.abs() * 10f64.powi(decimals as i32);
+        // A float is off from its decimal by 2^-53 of itself at most, and this product, or quotient, from its own by as much:
+        // 2^-52 in all. What is twice as far from a tie is rounded to the same side as its decimal, and most numbers are.
+        let power = 10f64.powi(decimals.abs());
+        let scaled = if decimals < 0 { value.abs() / power } else { value.abs() * power };
         if (scaled.fract() - 0.5).abs() > 2.0 * f64::EPSILON * scaled {
             return;
         }
@@ -184,11 +185,11 @@ impl Exact {
 }
 
 /// Most decimals of a unit that numbers are looked at for where none were asked for.
-const MOST_DECIMALS: usize = 19;
+const MOST_DECIMALS: i32 = 19;
 
 /// The decimals of the units between which a number may lie in the middle: it has one more, a 5. The shortest decimal of its
 /// float is that middle where the float is the nearest to it.
-fn tie(value: f64, text: &[u8]) -> Option<u32> {
+fn tie(value: f64, text: &[u8]) -> Option<i32> {
     // A float tells decimals of fifteen digits from one another.
     let mantissa = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
     let (mut count, mut last) = (0, b'0');
@@ -203,7 +204,7 @@ fn tie(value: f64, text: &[u8]) -> Option<u32> {
     let (digits, power) = shortest.split_once('e')?;
     let places = digits.strip_suffix('5')?.split_once('.').map_or(0, |(_, part)| part.len() + 1);
     let decimals = i64::try_from(places).ok()? - power.parse::<i64>().ok()? - 1;
-    u32::try_from(decimals).ok().filter(|decimals| *decimals as usize <= MOST_DECIMALS)
+    i32::try_from(decimals).ok().filter(|decimals| (0..=MOST_DECIMALS).contains(decimals))
 }
 
 /// Whether a decimal is another number than its float is printed as.
@@ -225,10 +226,10 @@ fn is_rounded(value: f64, text: &str) -> bool {
     significant(text) != significant(&format!("{value:e}"))
 }
 
-/// A decimal, as a float is written, times 10^`decimals`, rounded half to even; none where its magnitude is over 64 bits,
-/// as no mantissa is.
+/// A decimal, as a float is written, times 10^`decimals`, which may be below 0, rounded half to even; none where its magnitude is
+/// over 64 bits, as no mantissa is.
 #[must_use]
-pub fn units(text: &str, decimals: u32) -> Option<i128> {
+pub fn units(text: &str, decimals: i32) -> Option<i128> {
     let (text, exponent) = match text.split_once(['e', 'E']) {
         Some((text, exponent)) => (text, exponent.parse::<i64>().ok()?),
         None => (text, 0),
@@ -284,6 +285,12 @@ mod tests {
             ("-18446744073709551615.5", 0, None),
             ("-18446744073709551615.4", 0, Some(-i128::from(u64::MAX))),
             ("170141183460469231731687303715884105728", 0, None),
+            ("54321.7", -3, Some(54)),
+            ("54500", -3, Some(54)),
+            ("-54500.00000000000000000001", -3, Some(-55)),
+            ("500", -3, Some(0)),
+            ("501", -3, Some(1)),
+            ("99", -3, Some(0)),
             ("1e300", 0, None),
             ("1e99999999999999999999", 0, None),
         ] {

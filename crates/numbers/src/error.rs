@@ -112,7 +112,7 @@ pub(crate) struct Reading<'a> {
     /// Whether its first line was said to hold names.
     pub(crate) named: bool,
     /// Decimals that are looked at beyond what floats hold.
-    pub(crate) decimals: Option<u32>,
+    pub(crate) decimals: Option<i32>,
 }
 
 impl Reading<'_> {

@@ -21,7 +21,7 @@ pub struct Source {
     columns: Option<Vec<String>>,
     limit: usize,
     named: bool,
-    decimals: Option<u32>,
+    decimals: Option<i32>,
 }
 
 #[derive(Clone, Debug)]
@@ -101,9 +101,9 @@ impl Source {
         })
     }
 
-    /// Keeps what a float doesn't hold of decimals that are written with so many places: [`Content::exact`].
+    /// Keeps what a float doesn't hold of decimals that are rounded to so many places, below 0 to tens: [`Content::exact`].
     #[must_use]
-    pub fn with_decimals(self, decimals: Option<u32>) -> Self {
+    pub fn with_decimals(self, decimals: Option<i32>) -> Self {
         Self { decimals, ..self }
     }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blindcore_files::new_file::{sync_files, sync_folder};
+use blindcore_files::private::is_strange_link;
 
 use crate::manifest::{MANIFEST, Manifest};
 use crate::{StoreError, mapped};
@@ -73,6 +74,12 @@ impl Folder {
     pub(crate) fn create(out: &Path, force: bool) -> Result<Self, StoreError> {
         if !force && out.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: out.into() });
+        }
+        if is_strange_link(out) {
+            return Err(StoreError::Unfit(format!(
+                "--out {} is a link of another user, in a folder where others may write; name another folder",
+                out.display()
+            )));
         }
         // A link that is there stays, and what it leads to is replaced.
         let out = &if force { followed(out) } else { out.into() };

@@ -11,6 +11,7 @@ use blindcore_wire::{KeyType, PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
 use crate::kinds::Kinds;
+use crate::update::CHANGE_COLUMN;
 use crate::{SourceSpec, StoreError, tile_checksums};
 
 /// The manifest's file name.
@@ -473,17 +474,25 @@ impl Manifest {
         self.rows - self.changes.as_ref().map_or(0, |c| c.removed)
     }
 
-    /// What a person wants to know of a table that was made without a key: what its rows are found by, and how they would
-    /// be found by something else.
+    /// What a person wants to know of a table that was made: without a key, what its rows are found by, and how they would be
+    /// found by something else; with a column that updates have too, that theirs says nothing.
     #[must_use]
-    pub fn without_key(&self) -> Option<String> {
+    pub fn notes(&self) -> Vec<String> {
         let columns = self.values.join(", ");
-        self.key.is_none().then(|| {
+        let without_key = self.key.is_none().then(|| {
             format!(
                 "note: no key was named, so rows are found by their number from 0 alone (get --index 0); build again with --key \
                  COLUMN to find them by one of: {columns}"
             )
-        })
+        });
+        let own = |name: &&str| self.values.iter().chain(&self.key).any(|column| column == name);
+        let change = [CHANGE_COLUMN].into_iter().find(own).map(|name| {
+            format!(
+                "note: {name} is a column of the table itself, so that of its updates is data, and removes no row; build again from \
+                 a source without it, or with another name for it, to remove rows"
+            )
+        });
+        without_key.into_iter().chain(change).collect()
     }
 
     /// Every matrix.

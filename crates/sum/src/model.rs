@@ -69,8 +69,12 @@ impl Model {
                     let source = Source::bytes(Format::Csv, format!("{value}\n").repeat(outputs));
                     read(&to_decimals(source, precision), say)?.called(format!("--bias {text}"))
                 }
-                Ok(_) => {
-                    let why = "is not a number of up to 63 bits; a bias has no more, and is finite";
+                Ok(number) => {
+                    let why = if number.is_finite() {
+                        "is not a number of up to 63 bits; a bias has no more"
+                    } else {
+                        "is over all floats or no number; a bias has up to 63 bits"
+                    };
                     return Err(refused("--bias", text, why.into()));
                 }
                 Err(_) => {
@@ -83,7 +87,9 @@ impl Model {
             };
             let count = content.values.len();
             if count != outputs {
-                let why = format!("has {count} numbers where the model has {outputs} outputs");
+                let why = format!(
+                    "has {count} numbers, and the outputs of the model are {outputs}; give one for each, or one for all"
+                );
                 return Err(refused("--bias", text, why));
             }
             let precision = of_floats(&content, precision);

@@ -160,10 +160,11 @@ pub struct Declared {
 }
 
 impl Declared {
-    /// How many decimals floats keep, where their unit is one of decimals: what [`Source::with_decimals`] is told.
+    /// How many decimals floats keep, where their unit is one of decimals; below 0, to which power of ten they are rounded. What
+    /// [`Source::with_decimals`] is told.
     #[must_use]
-    pub fn decimals(&self) -> Option<u32> {
-        self.floats().ok().filter(|encoding| encoding.exponent() == 0).map(|encoding| encoding.scale())
+    pub fn decimals(&self) -> Option<i32> {
+        self.floats().ok().filter(|encoding| encoding.exponent() == 0).map(|encoding| encoding.decimals())
     }
 
     fn floats(&self) -> Result<Encoding, encoding::EncodingError> {
@@ -255,7 +256,7 @@ fn mantissas<'a>(
                 match exact.binary_search_by_key(&position, |(position, _)| *position) {
                     Ok(at) => {
                         let units = exact[at].1;
-                        encoding.within(position, (units < 0, units.unsigned_abs(), 0))
+                        encoding.within(position, (units < 0, units.unsigned_abs() * encoding.step(), 0))
                     }
                     Err(_) => encoding.mantissa(position, float_parts(position, *v)?),
                 }

@@ -6,7 +6,9 @@ mod fault;
 
 use anyhow::Context as _;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 pub use bar::Bar;
 pub use fault::{Fault, help_of, usage};
@@ -41,19 +43,37 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     write(text.as_bytes())
 }
 
+/// What the command has done for good.
+static DONE: Mutex<Option<String>> = Mutex::new(None);
+
+/// Keeps what the command has done for good, whatever becomes of what it prints: if standard output takes no more, that is
+/// said with it.
+pub fn done(what: String) {
+    *DONE.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+}
+
+/// [`done`]: a file is made.
+pub fn made(path: &Path) {
+    done(format!("{} is made", path.display()));
+}
+
 /// Writes data to standard output as it is, with no bar beside it.
 ///
 /// # Errors
-/// Standard output takes no more, or was closed when the program started.
+/// Standard output takes no more, or was closed when the program started. The error says what is [`done`].
 pub fn write(data: &[u8]) -> anyhow::Result<()> {
-    bar::suspended(|| {
+    let written = bar::suspended(|| {
         if CLOSED.load(Ordering::Relaxed) {
             return Err(std::io::Error::other("it is closed"));
         }
         let mut out = std::io::stdout().lock();
         out.write_all(data).and_then(|()| out.flush())
     })
-    .context("standard output can't be written")
+    .context("standard output can't be written");
+    match &*DONE.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(what) => written.with_context(|| what.clone()),
+        None => written,
+    }
 }
 
 /// Whether there was no standard output when the program started.

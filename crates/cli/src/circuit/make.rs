@@ -107,6 +107,7 @@ pub(super) fn write(netlist: &Netlist, out: Option<&Path>, over: Existing, json:
         return output::print(std::str::from_utf8(&text).context("a circuit file is text")?);
     };
     let bytes = formats::bristol::write_file(netlist, path, over)?;
+    output::made(path);
     let (ands, gates, digest) = (netlist.ands(), netlist.gates().len(), short_digest(&digest(netlist)));
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {

@@ -66,10 +66,13 @@ pub(crate) fn load(circuit: &str) -> anyhow::Result<Netlist> {
 
 /// Outputs in JSON: a number, or a list's numbers; as integers up to 64 bits, as text where they are wider, in hexadecimal over 128.
 pub(crate) fn numbers(ports: &[PortShape], outputs: &[Vec<bool>]) -> Vec<Value> {
-    let number = |text: String| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
-    let value = |(port, bits): (&PortShape, &Vec<bool>)| match values::elements(port, bits) {
-        Some(all) => all.into_iter().map(number).collect(),
-        None => number(values::text(bits)),
+    let number = |bits: &[bool]| match values::text(bits).parse::<u64>() {
+        Ok(number) if bits.len() <= 64 => number.into(),
+        _ => values::text(bits).into(),
+    };
+    let value = |(port, bits): (&PortShape, &Vec<bool>)| match port.form.element {
+        Some(width) => bits.chunks(width).map(number).collect(),
+        None => number(bits),
     };
     ports.iter().zip(outputs).map(value).collect()
 }

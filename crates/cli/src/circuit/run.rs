@@ -337,8 +337,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
     match &outcome.outputs {
         Some(all) => output::print(&values::shown(ports, all)),
         None => {
-            let text = "the session ended well; the other side learned the outputs, as both said";
-            output::note(text);
+            output::note("the session ended well; the other side learned the outputs, as both said");
             Ok(())
         }
     }
@@ -347,6 +346,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
 pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
     let (crt, secret) = transport::write_identity(&args.out, &args.name)?;
     let (crt, secret) = (crt.display().to_string(), secret.display().to_string());
+    output::done(format!("{crt} and {secret} are made"));
     let text = || format!("{crt}   give it to the others\n{secret}   keep it\n");
     output::result(args.json, || json!({"certificate": crt, "key": secret}), text)?;
     Ok(Outcome::Done)

@@ -183,6 +183,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     let job = Job::new(&args.device, settings, policy, circuit, &netlist)?;
     if let Some(Some(path)) = &args.commands {
         new_file::write(path, Access::Everyone, Existing::Keep, job.commands().to_string().as_bytes())?;
+        output::made(path);
     }
     output::warn("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
     let printable = output::printable(&json!(circuit));

@@ -151,6 +151,7 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
     if let Some((mut file, path)) = listing.take() {
         write!(file, "{}", run.stream()).with_context(|| format!("{} can't be written", path.display()))?;
         file.keep()?;
+        output::made(path);
     }
     if args.json {
         output::json(&run.document())?;

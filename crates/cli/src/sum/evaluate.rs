@@ -77,6 +77,7 @@ fn evaluate(
         stages.end("rerandomise");
     }
     let bytes = disk::write(&common.out, &result, &evaluator, common.force.existing())?;
+    output::made(&common.out);
     stages.end("write");
     if common.json {
         let mut document = describe(result.form());

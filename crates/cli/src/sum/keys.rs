@@ -76,12 +76,9 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     // That it can be written is known before the key takes its time.
     let file = NewFile::create(&args.out, Access::Owner)?;
     let key = SecretKey::generate(size, mode)?;
-    disk::write_secret_key(
-        file,
-        &args.out,
-        &key,
-        if args.force { Existing::Replace } else { Existing::Keep },
-    )?;
+    let existing = if args.force { Existing::Replace } else { Existing::Keep };
+    disk::write_secret_key(file, &args.out, &key, existing)?;
+    output::made(&args.out);
     let public = key.public();
     let security = public.security_bits();
     if args.json {
@@ -125,6 +122,7 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     check_output(&args.out, &args.force, &[&args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = disk::write_public_key(&args.out, key.public(), args.force.existing())?;
+    output::made(&args.out);
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out.display().to_string(),

@@ -150,6 +150,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     drop(bar);
     stages.end("encrypt");
     let bytes = disk::write(&args.out, &encrypted, &evaluator, args.force.existing())?;
+    output::made(&args.out);
     stages.end("write");
     let form = encrypted.form();
     if args.json {
@@ -209,6 +210,7 @@ pub(crate) struct Decrypt {
 pub(crate) fn write(results: &Results, out: &Path, leave: &Force, stages: &mut Stages) -> anyhow::Result<()> {
     if out != Path::new("-") {
         results.write(out, leave.existing())?;
+        output::made(out);
         stages.end("write");
     }
     results.note(out).into_iter().for_each(output::note);

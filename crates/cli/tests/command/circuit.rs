@@ -163,6 +163,21 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
     assert!(stdout(&whole).contains("[0, 0, 1, 2, 3, 5]"), "{}", stdout(&whole));
 }
 
+/// Who reads integers gets no texts with larger numbers, and the other way round.
+#[test]
+fn values_in_json_are_of_one_kind_for_a_width() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = |circuit: &str, inputs: [&str; 2]| {
+        let eval = ["circuit", "eval", "--circuit", circuit, "--json", "--input", inputs[0], "--input", inputs[1]];
+        json(&run(dir.path(), &eval))["values"].clone()
+    };
+    let most = u64::MAX.to_string();
+    assert_eq!(values("add64", ["2", "3"]), json!([5]));
+    assert_eq!(values("add64", [&most, "0"]), json!([u64::MAX]));
+    assert_eq!(values("add65", ["2", "3"]), json!(["5"]));
+    assert_eq!(values("add65", [&most, "2"]), json!(["18446744073709551617"]));
+}
+
 /// A list as spreadsheets write it, whose numbers would be more of them, and fewer of which both sides have.
 #[test]
 fn separators_of_thousands_are_refused_in_lists() {

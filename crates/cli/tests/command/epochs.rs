@@ -51,6 +51,17 @@ fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
     let output = blindcore(dir).args(update).stdout(full()).output().unwrap();
     let words = "blindcore: epoch 2 is published: standard output can't be written: ";
     assert!(code(&output) == 2 && stderr(&output).contains(words), "{}", stderr(&output));
+    // So are other things that are made.
+    for (args, words) in [
+        (&["db", "key", "k.pem"][..], "k.pem is made: "),
+        (&["db", "sign", "t.db", "k.pem"], "table t, epoch 2, is signed: "),
+        (&["token", "zed", "--out", "z"], "z is made, and its line for the server is lost; make another: "),
+        (&["circuit", "make", "add8", "--out", "add8.txt", "--json"], "add8.txt is made: "),
+    ] {
+        let output = blindcore(dir).args(args).stdout(full()).output().unwrap();
+        let words = format!("blindcore: {words}standard output can't be written: ");
+        assert!(code(&output) == 2 && stderr(&output).starts_with(&words), "{}", stderr(&output));
+    }
     for args in [&["--help"][..], &["--version"], &["db", "build", "--help"]] {
         let output = blindcore(dir).args(args).stdout(full()).output().unwrap();
         let words = "blindcore: standard output can't be written: ";

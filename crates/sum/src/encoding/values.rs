@@ -13,12 +13,16 @@ use super::float::{BASE_LOG2, exact_exponent, parts};
 const MAX_DECIMAL: u128 = 1 << 63;
 /// The most decimals of an encoding: a float's mantissa and ten to this fit 128 bits together.
 pub(crate) const MAX_DECIMALS: u32 = 19;
+/// The largest power of ten that numbers are rounded to: one of 63 bits.
+const MAX_TENS: u32 = 18;
 
 /// How values become mantissas: their unit, and the bound that they are declared to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
     pub(super) exponent: i32,
     pub(super) scale: u32,
+    /// Mantissas are multiples of 10 to this: numbers that are rounded to thousands, say, in units of 1.
+    tens: u32,
     pub(super) bound: Bound,
     /// Whether the bound itself is kept by negative values alone, as two's complement has it.
     twos_complement: bool,
@@ -41,8 +45,8 @@ impl Encoding {
     }
 
     /// Numbers of magnitude up to `magnitude`, rounded to at least the precision `precision` in decimals: to the next power
-    /// of ten that is not over it, and at most to units. Decimals are then exact, and so are their sums and products.
-    /// Where mantissas would pass 63 bits, or 19 decimals don't do, it is [`Encoding::fixed`].
+    /// of ten that is not over it, up to 10^18. Decimals are then exact, and so are their sums and products; from 10 on their
+    /// unit stays 1. Where mantissas would pass 63 bits, or 19 decimals don't do, it is [`Encoding::fixed`].
     ///
     /// # Errors
     /// As [`Encoding::fixed`].
@@ -50,11 +54,12 @@ impl Encoding {
         let fixed = Self::fixed(precision, magnitude)?;
         let fine = |scale: &u32| format!("1e-{scale}").parse::<f64>().is_ok_and(|unit| unit <= precision);
         let Some(scale) = (0..=MAX_DECIMALS).find(fine) else { return Ok(fixed) };
-        let unbounded = Self { scale, ..Self::new(0, Bound::ZERO)? };
+        let tens = (1..=MAX_TENS).take_while(|tens| 10f64.powi(*tens as i32) <= precision).count() as u32;
+        let unbounded = Self { scale, tens, ..Self::new(0, Bound::ZERO)? };
         // What is written is rounded by its digits, a float by its bits: near a tie the magnitude is the larger of both.
         let (_, units, shift) = unbounded.round(parts(magnitude));
-        let written = blindcore_numbers::units(&magnitude.to_string(), scale);
-        let written = written.map_or(0, i128::unsigned_abs);
+        let written = blindcore_numbers::units(&magnitude.to_string(), unbounded.decimals());
+        let written = written.map_or(0, |units| units.unsigned_abs() * unbounded.step());
         let bound = Bound::scaled(units, shift).max(Bound::scaled(written, 0));
         Ok(if bound > Bound::scaled(MAX_DECIMAL, 0) { fixed } else { Self { bound, ..unbounded } })
     }
@@ -109,7 +114,7 @@ impl Encoding {
     /// The exponent is over `MAX_EXPONENT`, 4096, in magnitude.
     pub fn new(exponent: i32, bound: Bound) -> Result<Self, EncodingError> {
         check_exponent(exponent.into())?;
-        Ok(Self { exponent, scale: 0, bound, twos_complement: false })
+        Ok(Self { exponent, scale: 0, tens: 0, bound, twos_complement: false })
     }
 
     /// The exponent.
@@ -130,20 +135,45 @@ impl Encoding {
         self.bound
     }
 
+    /// Decimals that numbers are rounded to; below 0 they are rounded to tens.
+    pub(crate) fn decimals(&self) -> i32 {
+        self.scale as i32 - self.tens as i32
+    }
+
+    /// What mantissas are multiples of.
+    pub(crate) fn step(&self) -> u128 {
+        10u128.pow(self.tens)
+    }
+
     /// A mantissa in the encoding's unit as `(negative, magnitude, shift)`, `shift` at least 0: half to even.
     pub(crate) fn round(&self, (negative, mantissa, shift): (bool, u64, i32)) -> (bool, u128, u32) {
         let mantissa = u128::from(mantissa) * 10u128.pow(self.scale);
         let shift = shift - BASE_LOG2 * self.exponent;
         if shift >= 0 {
-            return (negative, mantissa, shift as u32);
+            // What is shifted out of 128 bits is over every bound of decimals.
+            let whole = (self.tens > 0 && mantissa.leading_zeros() > shift as u32).then(|| mantissa << shift);
+            return whole.map_or((negative, mantissa, shift as u32), |whole| {
+                (negative, self.in_steps(whole, false), 0)
+            });
         }
         let down = -shift as u32;
         let kept = mantissa.checked_shr(down).unwrap_or(0);
         let half = 1u128.checked_shl(down - 1).unwrap_or(0);
         let cut = mantissa & half.wrapping_mul(2).wrapping_sub(1);
+        if self.tens > 0 {
+            return (negative, self.in_steps(kept, cut > 0 || down > 128), 0);
+        }
         // Past 128 bits all is cut off and less than half; at 128 it is half at most when the top bit is alone.
         let up = down <= 128 && (cut > half || cut == half && kept & 1 == 1);
         (negative, kept + u128::from(up), 0)
+    }
+
+    /// The multiple of ten to `tens` that is nearest to a whole number, or to a bit more where `more` says so: half to even.
+    fn in_steps(&self, whole: u128, more: bool) -> u128 {
+        let step = self.step();
+        let (steps, twice) = (whole / step, whole % step * 2);
+        let up = twice > step || twice == step && (more || steps & 1 == 1);
+        (steps + u128::from(up)) * step
     }
 
     /// Whether a number that is not 0 is rounded to 0.

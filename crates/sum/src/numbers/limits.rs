@@ -44,7 +44,7 @@ fn integer(array: &ArrayD<i64>, position: usize, bits: u32, limit: Bound) -> (St
 
 /// Numbers that are rounded as they were written, where their unit is one of decimals.
 pub(super) fn exact(content: &Content, encoding: Encoding) -> Cow<'_, [(usize, i128)]> {
-    if encoding.exponent() == 0 { content.exact(encoding.scale()) } else { Cow::Borrowed(&[]) }
+    if encoding.exponent() == 0 { content.exact(encoding.decimals()) } else { Cow::Borrowed(&[]) }
 }
 
 /// A unit in words.

@@ -119,7 +119,7 @@ pub(crate) fn weights_called(
         // With nine digits at least.
         Some(scale) if !short(&(scale + 1)) => {
             // What lies in the middle of two units may be rounded up where its float is not.
-            let ties = !content.exact(scale as u32).is_empty();
+            let ties = !content.exact(scale).is_empty();
             let most = if ties { largest.next_up() } else { largest };
             (Encoding::decimal(10f64.powi(-scale), most)?, limits::unit(0, scale as u32))
         }

@@ -206,9 +206,9 @@ fn decimals_of_many_digits_go_in_whole() {
     assert_eq!(weights.unwrap().values(), [7036874417766407, -25]);
 }
 
-/// A decimal in text, rounded as integers say: its digits, those after the point, and the decimals that are kept.
-fn rounded(digits: i128, point: u32, kept: u32) -> i128 {
-    let unit = 10i128.pow(point - kept);
+/// A decimal in text, rounded as integers say: its digits, and how many of them are cut.
+fn rounded(digits: i128, cut: u32) -> i128 {
+    let unit = 10i128.pow(cut);
     let (whole, rest) = (digits.div_euclid(unit), digits.rem_euclid(unit));
     whole + i128::from(2 * rest > unit || 2 * rest == unit && whole % 2 != 0)
 }
@@ -219,10 +219,10 @@ proptest! {
     /// Half to even, whatever a float makes of it: anywhere, at ties, and a last digit beside them.
     #[test]
     fn decimals_are_rounded_as_they_are_written(
-        digits in any::<i64>(), size in 0u32..63, kept in 0u32..10, more in 1u32..12, kind in 0u8..4,
+        digits in any::<i64>(), size in 0u32..63, kept in -9i32..10, more in 1u32..12, kind in 0u8..4,
     ) {
         // Of at most 62 bits, so that a round number of units is one of weights.
-        let whole = i128::from(digits >> (1 + size));
+        let whole = i128::from(digits >> (1 + size)) / if kept < 0 { 10i128.pow(kept.unsigned_abs()) } else { 1 };
         let unit = 10i128.pow(more);
         let cut = match kind {
             0 => i128::from(digits).rem_euclid(unit),
@@ -230,18 +230,51 @@ proptest! {
             2 => unit / 2 + 1,
             _ => unit / 2 - 1,
         };
-        let (all, point) = (whole * unit + cut, kept + more);
-        let text = format!("{:0>width$}", all.unsigned_abs(), width = point as usize + 1);
-        let (before, after) = text.split_at(text.len() - point as usize);
+        let (all, point) = (whole * unit + cut, kept + more as i32);
+        let places = point.max(0) as usize;
+        let noughts = "0".repeat(-point.min(0) as usize);
+        let text = format!("{:0>width$}", all.unsigned_abs(), width = places + 1);
+        let (before, after) = text.split_at(text.len() - places);
         let sign = if all < 0 { "-" } else { "" };
-        let precision = format!("1e-{kept}").parse().unwrap();
-        for text in [format!("{sign}{before}.{after}\n"), format!("{sign}{before}{after}e-{point}\n")] {
+        let precision = format!("1e{}", -kept).parse().unwrap();
+        let plain = format!("{sign}{before}{noughts}.{after}\n");
+        for text in [plain, format!("{sign}{before}{after}e{}\n", -point)] {
             let declared = Declared { precision: Some(precision), magnitude: Some(0.5), ..Declared::default() };
             let weights = numbers::weights(&read(&text, declared).0, Some(precision), false, &mut |_| ());
-            let (got, want) = (weights.unwrap().values().to_vec(), rounded(all, point, kept) as i64);
+            let tens = 10i128.pow(-kept.min(0) as u32);
+            let (got, want) = (weights.unwrap().values().to_vec(), (rounded(all, more) * tens) as i64);
             prop_assert_eq!(got, [want], "{}", text);
         }
     }
+}
+
+/// Who coarsens numbers before they are encrypted shows no more of them.
+#[test]
+fn numbers_are_rounded_to_powers_of_ten_above_one_too() {
+    let text = "54321.7\n-500\n500.0000000000000000001\n1500\n2500\n999999999\n0\n";
+    for (precision, want) in [
+        (1e3, "54000\n0\n1000\n2000\n2000\n1000000000\n0\n"),
+        (5e3, "54000\n0\n1000\n2000\n2000\n1000000000\n0\n"),
+        (10.0, "54320\n-500\n500\n1500\n2500\n1000000000\n0\n"),
+        (9.0, "54322\n-500\n500\n1500\n2500\n999999999\n0\n"),
+        (1e9, "0\n0\n0\n0\n0\n1000000000\n0\n"),
+        (1e18, "0\n0\n0\n0\n0\n0\n0\n"),
+        (1e300, "0\n0\n0\n0\n0\n0\n0\n"),
+    ] {
+        let declared = Declared { precision: Some(precision), ..Declared::default() };
+        let (ciphertexts, _) = encrypted(&read(text, declared).0, declared, None).unwrap();
+        assert_eq!(csv(&decrypted(&ciphertexts)), want, "{precision}");
+        let content = read(text, declared).0;
+        let weights = numbers::weights(&content, Some(precision), false, &mut |note| panic!("{note}"));
+        if precision < 1e12 {
+            let want: Vec<i64> = want.lines().map(|line| line.parse().unwrap()).collect();
+            assert_eq!(weights.unwrap().values(), want, "{precision}");
+        }
+    }
+    let floats = Content::new("x.npy", ndarray::array![54321.7, 2500.0, -3500.0, 0.25].into_dyn().into());
+    let thousands = Declared { precision: Some(1e3), ..Declared::default() };
+    let (ciphertexts, _) = encrypted(&floats, thousands, None).unwrap();
+    assert_eq!(csv(&decrypted(&ciphertexts)), "54000\n2000\n-4000\n0\n");
 }
 
 /// Decimals go by what was written, floats by the binary numbers that they are.

@@ -324,8 +324,13 @@ impl<'a> Parser<'a> {
             }
             Token::Based(size, signed, base, digits) => {
                 let width = size.unwrap_or(32) as usize;
-                self.spend(width)?;
-                let mut bits = self.constant(base, digits, width)?;
+                self.spend(width.max(digits.len()))?;
+                // Without a width it has all its digits, and how many bits these make is the tool's choice: not here.
+                let most = if size.is_none() { 4 * digits.len() } else { width };
+                let mut bits = self.constant(base, digits, most)?;
+                if bits.iter().skip(width).any(|bit| *bit != ZERO) {
+                    return self.error("a constant without a width is over 32 bits", "give it a width");
+                }
                 bits.resize(width, ZERO);
                 self.advance()?;
                 e.bits.extend(bits);

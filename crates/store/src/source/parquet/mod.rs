@@ -607,6 +607,9 @@ mod tests {
             let part = |text: &str| text.rsplit('-').next().unwrap().parse::<i64>().unwrap();
             prop_assert!(part(&tomorrow) == part(&today) + 1 || part(&tomorrow) == 1);
             prop_assert!(today < tomorrow || day < -719_000);
+            // Four digits, as ISO 8601 has them, before the year 0 too.
+            let year = today.strip_prefix('-').unwrap_or(&today).split('-').next().unwrap();
+            prop_assert_eq!(year.len(), 4);
         }
     }
 }

@@ -59,7 +59,8 @@ pub(super) fn date(days: i64) -> String {
     let month = (5 * day + 2) / 153; // from March on
     let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = 400 * era + year + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
+    let before = if year < 0 { "-" } else { "" };
+    format!("{before}{:04}-{month:02}-{day:02}", year.unsigned_abs())
 }
 
 /// A time of a day, with the digits of its fraction that are needed.
