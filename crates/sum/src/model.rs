@@ -87,8 +87,9 @@ impl Model {
             };
             let count = content.values.len();
             if count != outputs {
+                let s = if outputs == 1 { "" } else { "s" };
                 let why = format!(
-                    "has {count} numbers, and the outputs of the model are {outputs}; give one for each, or one for all"
+                    "has {count} numbers where the model has {outputs} output{s}; give one for each, or one for all"
                 );
                 return Err(refused("--bias", text, why));
             }

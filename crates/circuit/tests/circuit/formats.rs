@@ -513,7 +513,7 @@ fn bad_verilog_is_refused_by_line() {
         ("assign y = 9999999999;", "over 32 bits"),
         (
             "assign y = 2147483648;",
-            "number 2147483648 is over 32 bits with its sign; give it a width and a base",
+            "\"2147483648\" is over 32 bits with its sign; give it a width and a base",
         ),
         ("assign y = 'h100000000;", "a constant without a width is over 32 bits; give it a width"),
         ("assign y = 'd4294967296;", "without a width is over 32 bits"),

@@ -168,7 +168,8 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
 fn values_in_json_are_of_one_kind_for_a_width() {
     let dir = tempfile::tempdir().unwrap();
     let values = |circuit: &str, inputs: [&str; 2]| {
-        let eval = ["circuit", "eval", "--circuit", circuit, "--json", "--input", inputs[0], "--input", inputs[1]];
+        let eval =
+            ["circuit", "eval", "--circuit", circuit, "--json", "--input", inputs[0], "--input", inputs[1]];
         json(&run(dir.path(), &eval))["values"].clone()
     };
     let most = u64::MAX.to_string();

@@ -265,7 +265,7 @@ fn numbers_are_rounded_to_powers_of_ten_above_one_too() {
         let (ciphertexts, _) = encrypted(&read(text, declared).0, declared, None).unwrap();
         assert_eq!(csv(&decrypted(&ciphertexts)), want, "{precision}");
         let content = read(text, declared).0;
-        let weights = numbers::weights(&content, Some(precision), false, &mut |note| panic!("{note}"));
+        let weights = numbers::weights(&content, Some(precision), false, &mut |_| ());
         if precision < 1e12 {
             let want: Vec<i64> = want.lines().map(|line| line.parse().unwrap()).collect();
             assert_eq!(weights.unwrap().values(), want, "{precision}");
