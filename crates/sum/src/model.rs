@@ -73,7 +73,7 @@ impl Model {
                     let why = if number.is_finite() {
                         "is not a number of up to 63 bits; a bias has no more"
                     } else {
-                        "is over all floats or no number; a bias has up to 63 bits"
+                        "is no finite float; a bias is a number of up to 63 bits"
                     };
                     return Err(refused("--bias", text, why.into()));
                 }
