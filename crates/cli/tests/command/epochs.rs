@@ -55,7 +55,7 @@ fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
     for (args, words) in [
         (&["db", "key", "k.pem"][..], "k.pem is made: "),
         (&["db", "build", "t.csv", "--sign", "k.pem", "--out", "s.db"], "s.db is made, and can be served: "),
-        (&["db", "sign", "s.db", "k.pem"], "table s, epoch 1, is signed: "),
+        (&["db", "sign", "s.db", "k.pem"], "table t, epoch 1, is signed: "),
         (&["token", "zed", "--out", "z"], "z is made, and its line for the server is lost; make another: "),
         (&["circuit", "make", "add8", "--out", "add8.txt", "--json"], "add8.txt is made: "),
     ] {
