@@ -290,7 +290,7 @@ pub(crate) struct Connections {
 pub(crate) enum NoPlace {
     /// Its address has as many as it may have, and all of them wait for answers.
     Client,
-    /// There are as many as there may be, and no address has more of them than this one.
+    /// There are as many as there may be, no address has more of them than this one, and its own wait for answers.
     Server,
 }
 
@@ -317,7 +317,7 @@ impl Connections {
 
     /// A place for a connection. Where its address has as many as it may have, the one of them that was quiet longest gives
     /// way, if any waits for nothing from us. Where none is free at all, the address that has most gives up such a one,
-    /// unless that would leave it with fewer than the newcomer's has.
+    /// unless that would leave it with fewer than the newcomer's has; then the newcomer's own gives way as before.
     pub(crate) fn admit(
         self: &Arc<Self>,
         address: IpAddr,
@@ -331,7 +331,8 @@ impl Connections {
         } else if table.count >= self.limit {
             let most = table.by_client.iter().max_by_key(|(_, open)| open.len());
             let most = most.filter(|(_, open)| open.len() > mine + 1).map(|(id, _)| id.clone());
-            Some(most.ok_or(NoPlace::Server)?)
+            let own = (mine > 0).then(|| id.clone());
+            Some(most.or(own).ok_or(NoPlace::Server)?)
         } else {
             None
         };
@@ -340,7 +341,7 @@ impl Connections {
             let idle = |i: &usize| (!open[*i].activity.owes(), open[*i].activity.quiet());
             let quietest = (0..open.len()).max_by_key(idle).expect("it has some");
             if *from == id && open[quietest].activity.owes() {
-                return Err(NoPlace::Client);
+                return Err(if mine >= self.per_client { NoPlace::Client } else { NoPlace::Server });
             }
             open.swap_remove(quietest).cut.notify_one();
             table.count -= 1;
@@ -473,7 +474,10 @@ mod tests {
             newcomers.push(place);
         }
         assert_eq!(come("192.0.2.7").err(), Some(NoPlace::Server));
-        assert_eq!(come("192.0.2.1").err(), Some(NoPlace::Server));
+        // Who has an idle one of its own is not kept out by it.
+        let own = come("192.0.2.1").ok().unwrap();
+        assert!(own.1 && all.len() == 6);
+        greedy.push(own.0);
         // Those who were cut go, which frees nothing a second time.
         greedy.clear();
         assert_eq!(all.len(), 5);
@@ -495,6 +499,14 @@ mod tests {
         drop(owed);
         assert!(few.admit(mine, Activity::new()).is_ok());
         drop((one, three));
+        let full = Connections::new(&Config { connections: 2, connections_per_client: 2, ..config.clone() });
+        let (working, other) = (Activity::new(), address("192.0.2.2"));
+        let owed = crate::activity::Owed::new(working.clone());
+        owed.due();
+        let held =
+            (full.admit(mine, working).ok().unwrap(), full.admit(other, Activity::new()).ok().unwrap());
+        assert_eq!(full.admit(mine, Activity::new()).err(), Some(NoPlace::Server));
+        drop((owed, held));
 
         let alone = Config { connections: 6, connections_per_client: 6, ..config };
         assert_eq!(Connections::new(&alone).sockets(), 6);
