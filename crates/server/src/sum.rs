@@ -367,8 +367,7 @@ impl http_body::Body for Pieces {
 
 /// Reads a body of at most `length` bytes; each was paid for when it came, and none may keep the others waiting.
 async fn collect(mut body: Body, length: usize, stall: Duration) -> Result<Vec<u8>, Refusal> {
-    // All of it at once: what grows leaves its former places behind, which nobody counts.
-    let mut out = Vec::with_capacity(length);
+    let mut out = Vec::new();
     let still = |_| Refusal::new(Reason::TimedOut, "the body stood still; send it faster");
     while let Some(frame) = timeout(stall, body.frame()).await.map_err(still)? {
         let frame = frame.map_err(|error| {
