@@ -143,7 +143,7 @@ The folder appears once it is complete; an interrupted build leaves nothing.")]
     Build(Build),
     /// Change rows of a database: a new epoch, which running servers take up
     #[command(after_help = "\
-CHANGES is any SOURCE of `blindcore db build` with the table's columns, and may have these that the table has not:
+CHANGES is any SOURCE of `blindcore db build` with the table's columns. It may have these too, unless the table itself does:
   _change    set, also where it is empty, or remove; a row that is removed needs no values
   _row       in a table without keys, the number of the row, counted from 0; empty for one that is added
 

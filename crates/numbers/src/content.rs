@@ -71,7 +71,7 @@ impl Content {
     }
 
     /// Numbers that are rounded to other decimals than their floats, each with its position: the integers nearest to them, as
-    /// they were written, times 10^`decimals`, half to even; -3 decimals are thousands. Where the source was asked for other decimals by
+    /// they were written, times 10^`decimals`, half to even; with `decimals` at -3 they are counted in thousands. Where the source was asked for other decimals by
     /// [`with_decimals`](crate::Source::with_decimals) it is empty; where it was asked for none these are the numbers that lie
     /// in the middle of two such units, for up to 19 decimals.
     #[must_use]
@@ -226,7 +226,7 @@ fn is_rounded(value: f64, text: &str) -> bool {
     significant(text) != significant(&format!("{value:e}"))
 }
 
-/// A decimal, as a float is written, times 10^`decimals`, which may be below 0, rounded half to even; none where its magnitude is
+/// A decimal, as a float is written, times 10^`decimals` (which may be negative), rounded half to even. None where its magnitude is
 /// over 64 bits, as no mantissa is.
 #[must_use]
 pub fn units(text: &str, decimals: i32) -> Option<i128> {

@@ -101,7 +101,8 @@ impl Source {
         })
     }
 
-    /// Keeps what a float doesn't hold of decimals that are rounded to so many places, below 0 to tens: [`Content::exact`].
+    /// Has numbers rounded to this many decimals by the digits that were written, where their floats would be rounded
+    /// differently; -3 rounds to thousands. [`Content::exact`] returns them.
     #[must_use]
     pub fn with_decimals(self, decimals: Option<i32>) -> Self {
         Self { decimals, ..self }

@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -42,6 +43,7 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
+use memmap2::{MmapMut, MmapOptions};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -365,9 +367,34 @@ impl http_body::Body for Pieces {
     }
 }
 
+/// A body in memory of its own, which goes back to the system with it: what is freed of a heap stays with the process while its
+/// neighbours live, and slow bodies of many clients would leave several times of what they are counted with.
+struct Arrived {
+    bytes: MmapMut,
+    length: usize,
+}
+
+impl Arrived {
+    /// Room for a body, of which only what comes takes memory.
+    fn new(most: usize) -> Result<Self, Refusal> {
+        let none =
+            |_| Refusal::new(Reason::Busy, "the server has no memory for this body now; ask again later");
+        let bytes = MmapOptions::new().len(most.max(1)).no_reserve_swap().map_anon().map_err(none)?;
+        Ok(Self { bytes, length: 0 })
+    }
+}
+
+impl Deref for Arrived {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
 /// Reads a body of at most `length` bytes; each was paid for when it came, and none may keep the others waiting.
-async fn collect(mut body: Body, length: usize, stall: Duration) -> Result<Vec<u8>, Refusal> {
-    let mut out = Vec::new();
+async fn collect(mut body: Body, length: usize, stall: Duration) -> Result<Arrived, Refusal> {
+    let mut out = Arrived::new(length)?;
     let still = |_| Refusal::new(Reason::TimedOut, "the body stood still; send it faster");
     while let Some(frame) = timeout(stall, body.frame()).await.map_err(still)? {
         let frame = frame.map_err(|error| {
@@ -375,10 +402,11 @@ async fn collect(mut body: Body, length: usize, stall: Duration) -> Result<Vec<u
             Refusal::find(&error).unwrap_or_else(broken)
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if out.len() + data.len() > length {
+        if out.length + data.len() > length {
             return Err(bad("the body is longer than it said"));
         }
-        out.extend_from_slice(&data);
+        out.bytes[out.length..][..data.len()].copy_from_slice(&data);
+        out.length += data.len();
     }
     Ok(out)
 }

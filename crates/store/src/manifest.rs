@@ -474,8 +474,8 @@ impl Manifest {
         self.rows - self.changes.as_ref().map_or(0, |c| c.removed)
     }
 
-    /// What a person wants to know of a table that was made: without a key, what its rows are found by, and how they would be
-    /// found by something else; with a column that updates have too, that theirs says nothing.
+    /// What a person should know of a new table. Without a key: what its rows are found by, and how to find them by something
+    /// else. With a column of its own that updates use: that updates can't use it.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let columns = self.values.join(", ");
@@ -488,8 +488,8 @@ impl Manifest {
         let own = |name: &&str| self.values.iter().chain(&self.key).any(|column| column == name);
         let change = [CHANGE_COLUMN].into_iter().find(own).map(|name| {
             format!(
-                "note: {name} is a column of the table itself, so that of its updates is data, and removes no row; build again from \
-                 a source without it, or with another name for it, to remove rows"
+                "note: {name} is a column of the table itself, so updates can't remove rows by it; to remove rows, build again without \
+                 this column or under another name"
             )
         });
         without_key.into_iter().chain(change).collect()

@@ -73,7 +73,7 @@ impl Model {
                     let why = if number.is_finite() {
                         "is not a number of up to 63 bits; a bias has no more"
                     } else {
-                        "is no finite float; a bias is a number of up to 63 bits"
+                        "is not finite; give a bias of up to 63 bits"
                     };
                     return Err(refused("--bias", text, why.into()));
                 }

@@ -69,8 +69,7 @@ fn a_table_that_was_built_without_a_key_says_so() {
 fn a_column_that_updates_have_too_is_named_when_a_table_takes_it() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let note =
-        "note: _change is a column of the table itself, so that of its updates is data, and removes no row";
+    let note = "note: _change is a column of the table itself, so updates can't remove rows by it";
     for (name, header, noted) in [("a", "id,_change", true), ("b", "id,change", false)] {
         std::fs::write(dir.join("t.csv"), format!("{header}\n1,\n2,remove\n")).unwrap();
         let built = run(dir, &["db", "build", "t.csv", "--key", "id", "--out", name]);

@@ -325,7 +325,7 @@ impl<'a> Parser<'a> {
             Token::Based(size, signed, base, digits) => {
                 let width = size.unwrap_or(32) as usize;
                 self.spend(width.max(digits.len()))?;
-                // Without a width it has all its digits, and how many bits these make is the tool's choice: not here.
+                // Without a width: tools differ in what they keep beyond 32 bits, so such constants are refused.
                 let most = if size.is_none() { 4 * digits.len() } else { width };
                 let mut bits = self.constant(base, digits, most)?;
                 if bits.iter().skip(width).any(|bit| *bit != ZERO) {
