@@ -25,7 +25,7 @@ fn value(server: &str, dir: &Path, key: &str) -> serde_json::Value {
 }
 
 /// Asks until it is so: an epoch is noticed within about a second.
-fn soon(what: impl Fn() -> bool) {
+pub(crate) fn soon(what: impl Fn() -> bool) {
     let start = Instant::now();
     while !what() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never is");

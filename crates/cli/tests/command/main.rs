@@ -21,6 +21,8 @@ mod said;
 mod schemes;
 mod secured;
 mod sum;
+#[cfg(target_os = "linux")]
+mod sum_bodies;
 mod sum_cents;
 mod sum_exact;
 mod sum_serve;
