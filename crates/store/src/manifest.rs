@@ -485,10 +485,10 @@ impl Manifest {
                  COLUMN to find them by one of: {columns}"
             )
         });
-        let own = |name: &&str| self.values.iter().chain(&self.key).any(|column| column == name);
-        let change = [CHANGE_COLUMN].into_iter().find(own).map(|name| {
+        let own = self.values.iter().chain(&self.key).any(|column| column == CHANGE_COLUMN);
+        let change = own.then(|| {
             format!(
-                "note: {name} is a column of the table itself, so updates can't remove rows by it; to remove rows, build again without \
+                "note: {CHANGE_COLUMN} is a column of the table itself, so updates can't remove rows by it; to remove rows, build again without \
                  this column or under another name"
             )
         });

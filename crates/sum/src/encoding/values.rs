@@ -168,7 +168,7 @@ impl Encoding {
         (negative, kept + u128::from(up), 0)
     }
 
-    /// The multiple of ten to `tens` that is nearest to a whole number, or to a bit more where `more` says so: half to even.
+    /// The multiple of 10^`tens` that is nearest to a whole number, or to slightly more than it if `more`: half to even.
     fn in_steps(&self, whole: u128, more: bool) -> u128 {
         let step = self.step();
         let (steps, twice) = (whole / step, whole % step * 2);

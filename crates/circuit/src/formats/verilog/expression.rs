@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
                 // Without a width: tools differ in what they keep beyond 32 bits, so such constants are refused.
                 let most = if size.is_none() { 4 * digits.len() } else { width };
                 let mut bits = self.constant(base, digits, most)?;
-                if bits.iter().skip(width).any(|bit| *bit != ZERO) {
+                if bits.get(width..).is_some_and(|higher| higher.iter().any(|bit| *bit != ZERO)) {
                     return self.error("a constant without a width is over 32 bits", "give it a width");
                 }
                 bits.resize(width, ZERO);

@@ -217,14 +217,13 @@ impl<'a> Lexer<'a> {
             value = (value * 10 + u64::from(digit - b'0')).min(1 << 32);
         }
         let decimal = u32::try_from(value);
-        let integer = decimal.ok().filter(|value| i32::try_from(*value).is_ok());
         // A space may stand before the base.
         let mut ahead = *self;
         ahead.take_while(|c| matches!(c, b' ' | b'\t'));
         if ahead.text.get(ahead.at) != Some(&b'\'') {
-            return match integer {
-                Some(integer) => Ok(Token::Decimal(integer)),
-                None => {
+            return match i32::try_from(value) {
+                Ok(integer) => Ok(Token::Decimal(integer.unsigned_abs())),
+                Err(_) => {
                     let reason = format!("number {} is over 32 bits with its sign", shown(size));
                     self.error(reason, "give it a width and a base")
                 }
