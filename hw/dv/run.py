@@ -5,9 +5,11 @@ import fcntl
 import json
 import multiprocessing
 import os
+import subprocess
 import sys
 import time
 import xml.etree.ElementTree as xml
+from importlib.metadata import version
 from pathlib import Path
 
 from cocotb_tools.runner import Verilator
@@ -91,19 +93,41 @@ def source(module):
     raise FileNotFoundError(f"no such module: {module}")
 
 
+# Low, since most of a bench's time is Python's.
+OPTIMISED = "-O1"
+# What every bench includes.
+HEADERS = "headers.h"
+
+
+def objects(runtime):
+    """The simulator's own."""
+    return [runtime / f"verilated{part}.o" for part in ("", "_dpi", "_vpi", "_threads")]
+
+
+def compile_runtime(folder):
+    """The simulator's own objects, made with a bench, and its headers, which the compiler reads as text where it can't take them so."""
+    build("bc_fifo", {}, folder, None)
+    (folder / HEADERS).write_text("".join(f'#include "verilated{part}.h"\n' for part in ("", "_dpi", "_vpi")))
+    include = Path(os.environ["VERILATOR_ROOT"]) / "include"
+    flags = [f"-I{path}" for path in (".", include, include / "vltstd")] + ["-DVERILATOR=1"]
+    flags += [f"-DVM_{what}=0" for what in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_VCD", "TRACE_SAIF")]
+    subprocess.run([os.environ.get("CXX", "c++"), OPTIMISED, *flags, "-x", "c++-header", HEADERS], cwd=folder, check=True)
+
+
 class Ports(Verilator):
     """cocotb's runner for Verilator, with two changes that take most of the time off a build: only the top's ports and
-    parameters can be reached, not every signal, and the simulator's own objects are compiled once for all benches."""
+    parameters can be reached, not every signal, and the simulator's own objects and headers are compiled once for all benches."""
 
     runtime = None
 
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate.remove("--public-flat-rw")
-        # Low optimisation, since most of a bench's time is Python's.
-        make += ["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"]
+        options = OPTIMISED
         if self.runtime:
-            make += ["VK_GLOBAL_OBJS=", "LOADLIBES=" + " ".join(map(str, self.runtime))]
+            make += ["VK_GLOBAL_OBJS=", "LOADLIBES=" + " ".join(map(str, objects(self.runtime)))]
+            options += f" -include {self.runtime / HEADERS}"
+        make += [f"OPT_FAST={options}", "OPT_SLOW=-O0", f"OPT_GLOBAL={options}"]
         return [verilate, make]
 
 
@@ -198,9 +222,9 @@ def main():
     lock = open(out / ".lock", "w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     began = time.monotonic()
-    runtime = [out / "runtime" / f"verilated{part}.o" for part in ("", "_dpi", "_vpi", "_threads")]
-    if not all(path.exists() for path in runtime):
-        build("bc_fifo", {}, out / "runtime", None)
+    runtime = out / f"runtime-{version('verilator')}"
+    if not all(path.exists() for path in [*objects(runtime), runtime / f"{HEADERS}.gch"]):
+        compile_runtime(runtime)
     jobs = [(module, parameters, out, runtime, given.seed) for module in given.names or BUILDS for parameters in BUILDS[module]]
     # A bench is a process of its own, as many at a time as there are cores.
     with multiprocessing.Pool(min(len(jobs), os.cpu_count() or 1)) as pool:

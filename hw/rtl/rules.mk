@@ -34,54 +34,69 @@ libraries: ## build the simulated chips that `--device rtl:...` opens, unless th
 libraries-now: $(LIBRARIES)
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
-# Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name; the fourth
-# argument is the shim's defines.
-define library
-	rm -rf $(OUT)/$*
-	mkdir -p $(OUT)/$*
-	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(1) --top-module $(2) \
-	  $(PARAMETERS_$*) --Mdir $(OUT)/$* $(SEARCH) rtl/lint.vlt $(RTL) $(3)
-	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 $(4) -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
-	  -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/$(1).cpp $(OUT)/$*/*.cpp \
-	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp -pthread
-	mv $@.part $@
-endef
-$(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/board.cpp rtl/rules.mk | $(READY)
-	$(call library,board,onionchopper_board,dv/models/onionchopper_board.sv)
-$(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk | $(READY)
-	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
-$(OUT)/libsifo.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
-	$(call library,overlay,sifo_board,dv/models/sifo_board.sv)
-$(OUT)/libsifo-half-gates.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
-	$(call library,overlay,hg_board,dv/models/hg_board.sv,-DEVALUATES)
-
-# PH-EPU's elements and chips are many and alike: each is compiled once, with a stand-in for what is inside of it or around it,
-# and both libraries take what has become of it. What only sets up is not worth the compiler's time.
+# Verilator writes C++, which becomes objects and an archive: its name, prefix, top and arguments. What only sets up is not worth the
+# compiler's time, nor are the deep pipelines, whose statements are many and are run for few clocks. What all of them include is
+# compiled once a level.
+LEVEL_onionchopper-deep := -O1
+LEVEL_compute-unit-deep := -O1
+LEVEL_compute-unit-full-adder := -O1
+COMPILE = $(CXX) -std=c++17 -fPIC -DVERILATOR=1 -isystem $(VERILATOR_ROOT)/include -isystem $(VERILATOR_ROOT)/include/vltstd
+HEADERS := $(foreach level,-O0 -O1 -O3,$(OUT)/runtime/$(level)/verilated.hpp.gch)
 define part
 	rm -rf $(OUT)/$(1)
 	mkdir -p $(OUT)/$(1)
 	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(2) --top-module $(3) --Mdir $(OUT)/$(1) \
-	  $(SEARCH) rtl/lint.vlt rtl/phepu/ph_pkg.sv $(4)
-	cd $(OUT)/$(1) && for file in *.cpp $(5); do \
-	  case $$file in *__Slow.cpp) level=-O1 ;; *) level=-O3 ;; esac; \
-	  $(CXX) -std=c++17 $$level -fPIC -c -DVERILATOR=1 -isystem $(VERILATOR_ROOT)/include \
-	    -isystem $(VERILATOR_ROOT)/include/vltstd $$file || exit 1; \
+	  $(SEARCH) rtl/lint.vlt $(4)
+	cd $(OUT)/$(1) && for file in *.cpp; do \
+	  case $$file in *__Slow.cpp) level=-O0 ;; *) level=$(or $(LEVEL_$(1)),-O3) ;; esac; \
+	  $(COMPILE) $$level -include $(OUT)/runtime/$$level/verilated.hpp -c $$file || exit 1; \
 	done
 	ar rcs $(OUT)/$(1).part.a $(OUT)/$(1)/*.o
 	mv $(OUT)/$(1).part.a $(OUT)/$(1).a
 endef
-PHEPU_SOURCES := $(wildcard rtl/common/*.sv) $(wildcard rtl/phepu/*.sv) rtl/lint.vlt rtl/rules.mk
-$(OUT)/phepu-element.a: $(PHEPU_SOURCES) | $(READY)
-	$(call part,phepu-element,element,ph_element,rtl/phepu/ph_element.sv,$(foreach p,verilated verilated_threads verilated_dpi,$(VERILATOR_ROOT)/include/$(p).cpp))
-$(OUT)/phepu-chip.a: $(PHEPU_SOURCES) rtl/sim/element.sv | $(READY)
-	$(call part,phepu-chip,chip,phepu,rtl/sim/element.sv rtl/phepu/phepu.sv)
-$(CARDS:%=$(OUT)/%-around.a): $(OUT)/%-around.a: $(PHEPU_SOURCES) $(wildcard dv/models/*.sv) rtl/sim/chip.sv | $(READY)
-	$(call part,$*-around,card,phepu_card,$(PARAMETERS_$*) rtl/sim/chip.sv dv/models/phepu_card.sv)
-$(CARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%-around.a $(OUT)/phepu-chip.a $(OUT)/phepu-element.a rtl/sim/phepu.cpp
-	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 -I$(OUT)/$*-around -I$(OUT)/phepu-chip -I$(OUT)/phepu-element \
-	  -isystem $(VERILATOR_ROOT)/include -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/phepu.cpp \
-	  $(OUT)/$*-around.a $(OUT)/phepu-chip.a $(OUT)/phepu-element.a -pthread
+$(HEADERS): $(OUT)/runtime/%/verilated.hpp.gch: rtl/rules.mk requirements.txt | $(READY)
+	mkdir -p $(@D)
+	printf '#include "%s"\n' verilated.h verilated_dpi.h >$(@D)/verilated.hpp
+	$(COMPILE) $* -x c++-header -o $@ $(@D)/verilated.hpp
+$(OUT)/runtime.a: rtl/rules.mk requirements.txt | $(READY)
+	mkdir -p $(OUT)/runtime
+	cd $(OUT)/runtime && for part in verilated verilated_threads verilated_dpi; do \
+	  $(COMPILE) -O3 -c $(VERILATOR_ROOT)/include/$$part.cpp || exit 1; \
+	done
+	ar rcs $(OUT)/runtime.part.a $(OUT)/runtime/*.o
+	mv $(OUT)/runtime.part.a $@
+
+# A library: the shim, then the archives' names and the shim's defines.
+define library
+	$(COMPILE) -O3 -shared $(3) $(2:%=-I$(OUT)/%) -o $@.part rtl/sim/$(1).cpp $(2:%=$(OUT)/%.a) $(OUT)/runtime.a -pthread
 	mv $@.part $@
+endef
+$(BOARDS:%=$(OUT)/%.a): $(OUT)/%.a: $(SOURCES) rtl/rules.mk $(HEADERS)
+	$(call part,$*,board,onionchopper_board,$(PARAMETERS_$*) $(RTL) dv/models/onionchopper_board.sv)
+$(UNITS:%=$(OUT)/%.a) $(SLOW_UNITS:%=$(OUT)/%.a): $(OUT)/%.a: $(SOURCES) rtl/rules.mk $(HEADERS)
+	$(call part,$*,unit,oc_compute_unit,$(PARAMETERS_$*) $(RTL) rtl/onionchopper/oc_compute_unit.sv)
+$(OUT)/sifo.a: $(SOURCES) rtl/rules.mk $(HEADERS)
+	$(call part,sifo,overlay,sifo_board,$(RTL) dv/models/sifo_board.sv)
+$(OUT)/sifo-half-gates.a: $(SOURCES) rtl/rules.mk $(HEADERS)
+	$(call part,sifo-half-gates,overlay,hg_board,$(RTL) dv/models/hg_board.sv)
+$(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%.a $(OUT)/runtime.a rtl/sim/board.cpp
+	$(call library,board,$*)
+$(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%.a $(OUT)/runtime.a rtl/sim/unit.cpp
+	$(call library,unit,$*)
+$(OVERLAYS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%.a $(OUT)/runtime.a rtl/sim/overlay.cpp
+	$(call library,overlay,$*,$(if $(filter %half-gates,$*),-DEVALUATES))
+
+# PH-EPU's elements and chips are many and alike: each is compiled once, with a stand-in for what is inside of it or around it,
+# and both libraries take what has become of it.
+PHEPU_SOURCES := $(wildcard rtl/common/*.sv) $(wildcard rtl/phepu/*.sv) rtl/lint.vlt rtl/rules.mk
+$(OUT)/phepu-element.a: $(PHEPU_SOURCES) $(HEADERS)
+	$(call part,phepu-element,element,ph_element,rtl/phepu/ph_pkg.sv rtl/phepu/ph_element.sv)
+$(OUT)/phepu-chip.a: $(PHEPU_SOURCES) rtl/sim/element.sv $(HEADERS)
+	$(call part,phepu-chip,chip,phepu,rtl/phepu/ph_pkg.sv rtl/sim/element.sv rtl/phepu/phepu.sv)
+$(CARDS:%=$(OUT)/%-around.a): $(OUT)/%-around.a: $(PHEPU_SOURCES) $(wildcard dv/models/*.sv) rtl/sim/chip.sv $(HEADERS)
+	$(call part,$*-around,card,phepu_card,$(PARAMETERS_$*) rtl/phepu/ph_pkg.sv rtl/sim/chip.sv dv/models/phepu_card.sv)
+$(CARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%-around.a $(OUT)/phepu-chip.a $(OUT)/phepu-element.a $(OUT)/runtime.a rtl/sim/phepu.cpp
+	$(call library,phepu,$*-around phepu-chip phepu-element)
 
 lint: $(READY) ## verilator -Wall over every build
 	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
