@@ -94,7 +94,7 @@ impl<'a, R: BufRead> Table<'a, R> {
         let named = reading.named || if wanted { words || doubtful } else { words && !doubtful && !digits };
         if !named && wanted {
             let why = "its first line holds numbers, so its columns have no names";
-            return Err(reading.unfit(why, "ask for all of its columns, or name them in its first line"));
+            return Err(reading.unfit(why, "ask for all of its columns, or name them in its first line; for names that are numbers say --header, where it is an option"));
         }
         let mut names = vec![String::new(); line.cells.len()];
         for (i, name) in names.iter_mut().enumerate().filter(|_| named) {
@@ -169,9 +169,14 @@ impl<'a, R: BufRead> Table<'a, R> {
                 refuse(format!("{} is beyond the range of a float", text()), "keep floats below 1.8e308")
             }
             Cell::Infinite => refuse(format!("{} is not finite", text()), "keep finite numbers only"),
+            _ if str::from_utf8(&bytes).is_err() || bytes.contains(&0) => refuse(
+                format!("{} is not a number", text()),
+                "save the file as UTF-8, and write numbers as 12",
+            ),
             _ if self.line.number == 1 => refuse(
                 format!("{} is not a number", text()),
-                "write numbers as 12, -3.5 or 1e-9, or say that the first line holds names (--header, ?column=NAME)",
+                "write numbers as 12, -3.5 or 1e-9, or say that the first line holds names: FILE?column=NAME, or --header \
+                 where it is an option",
             ),
             _ => refuse(format!("{} is not a number", text()), "write numbers as 12, -3.5 or 1e-9"),
         }

@@ -23,7 +23,7 @@ impl Model {
     /// [`weights`] does it. `say` is told what a person wants to know.
     ///
     /// # Errors
-    /// A text names no model, a file can't be read, or a bias doesn't fit its model.
+    /// A text names no model, a file can't be read, a bias doesn't fit its model, or there is a precision and no float.
     pub fn read_all(
         models: &[String],
         biases: &[String],
@@ -36,7 +36,7 @@ impl Model {
                 parts.ok_or_else(|| refused(option, text, format!("names no model; say {want}")))?;
             Ok::<_, NumbersError>((name.to_owned(), value.to_owned()))
         };
-        let mut out = Vec::new();
+        let (mut out, mut floats) = (Vec::new(), false);
         for text in models {
             let (name, path) = split("--model", text, "NAME=FILE, such as risk=weights.npy")?;
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -49,6 +49,7 @@ impl Model {
                 return Err(refused("--model", text, why));
             }
             let content = read(&weights_source(&path, precision)?, say)?;
+            floats |= content.values.as_float().is_some();
             let weights = weights(&content, of_floats(&content, precision), false, say)?;
             out.push(Self { name, weights, bias: None });
         }
@@ -93,8 +94,14 @@ impl Model {
                 );
                 return Err(refused("--bias", text, why));
             }
+            floats |= content.values.as_float().is_some();
             let precision = of_floats(&content, precision);
             model.bias = Some(weights_called("biases", &content, precision, false, say)?);
+        }
+        if precision.is_some() && !floats {
+            let (what, options, remedy) =
+                ("weights and biases", "--precision says nothing", "it where a model has floats");
+            return Err(NumbersError::Options { what, are: "integers", options, remedy });
         }
         Ok(out)
     }

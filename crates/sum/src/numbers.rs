@@ -36,8 +36,10 @@ const BLOCK: usize = 4096;
 #[non_exhaustive]
 pub enum NumbersError {
     /// Options that say nothing for these numbers.
-    #[error("these numbers are {are}, for which {options}; say {remedy}")]
+    #[error("these {what} are {are}, for which {options}; say {remedy}")]
     Options {
+        /// What is said of: numbers, weights.
+        what: &'static str,
         /// What they are.
         are: &'static str,
         /// The options that say nothing.
@@ -190,12 +192,14 @@ impl Declared {
         match &content.values {
             Values::Int(_) if self.precision.is_some() || self.magnitude.is_some() => {
                 Err(NumbersError::Options {
+                    what: "numbers",
                     are: "integers",
                     options: "--precision and --magnitude say nothing",
                     remedy: "--bits",
                 })
             }
             Values::Float(_) if self.bits.is_some() => Err(NumbersError::Options {
+                what: "numbers",
                 are: "floats",
                 options: "--bits says nothing",
                 remedy: "--precision and --magnitude",
@@ -372,6 +376,7 @@ impl Results {
             }
             Results::Decimals(_) | Results::Exact { .. } | Results::Values(Values::Float(_)) => {
                 Err(NumbersError::Options {
+                    what: "numbers",
                     are: "floats",
                     options: "--scale says nothing",
                     remedy: "it of integers alone",

@@ -57,13 +57,13 @@ pub(crate) fn describe(form: &Form) -> Value {
 #[derive(clap::Args)]
 pub(crate) struct Range {
     /// Integers have at most this many bits, the sign's included [default: 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     bits: Option<u32>,
     /// Floats are rounded to the next power of 10 below this (of 16 for .jsonl): 0.01 keeps cents [default: 1e-9]
-    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter, allow_hyphen_values = true)]
     precision: Option<f64>,
     /// Floats are at most this large [default: 1e9]
-    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter, allow_hyphen_values = true)]
     magnitude: Option<f64>,
     /// The first line of CSV or TSV holds the names of its columns, whatever stands there
     #[arg(long)]
@@ -195,7 +195,7 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     force: Force,
     /// Set the point before the last N digits of integers: 2 shows cents as euros
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
     scale: u8,
     #[command(flatten)]
     test_keys: TestKeys,
@@ -211,6 +211,7 @@ pub(crate) fn write(results: &Results, out: &Path, leave: &Force, stages: &mut S
     if out != Path::new("-") {
         results.write(out, leave.existing())?;
         output::made(out);
+        output::note(&format!("{} numbers: {}", results.shape().iter().product::<usize>(), out.display()));
         stages.end("write");
     }
     results.note(out).into_iter().for_each(output::note);
@@ -241,12 +242,6 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
         output::json(&document)?;
     } else if to_stdout {
         output::print(&String::from_utf8(results.to_csv()?)?)?;
-    } else {
-        output::note(&format!(
-            "{} numbers: {}",
-            results.shape().iter().product::<usize>(),
-            args.out.display()
-        ));
     }
     Ok(Outcome::Done)
 }

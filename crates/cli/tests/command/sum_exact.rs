@@ -86,8 +86,19 @@ fn numbers_are_exact_or_said_not_to_be() {
     for (precision, said) in
         [("0", "the precision is 0"), ("-1", "the precision is -1"), ("inf", "the precision is inf")]
     {
-        let precision = format!("--precision={precision}");
-        let args = ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", &precision];
+        let args = [
+            "sum",
+            "encrypt",
+            TEST,
+            "--key",
+            "k.pub",
+            "--in",
+            "f.csv",
+            "--out",
+            "f.ct",
+            "--precision",
+            precision,
+        ];
         refused(&run(dir, &args), &[said, "above zero and finite"]);
     }
     for option in ["--precision", "--magnitude"] {

@@ -154,6 +154,9 @@ fn a_flaw_in_csv_is_named_by_line_and_column() {
         error.starts_with("line 3, column 1 (\"a\") of the input: \"\u{fffd}\" is not a number"),
         "{error}"
     );
+    let wide: Vec<u8> = "\u{feff}1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let error = refusal(Format::Csv, wide);
+    assert!(error.starts_with("line 1, column 1 of ") && error.contains("save the file as UTF-8"), "{error}");
     let error = refusal(Format::Csv, b"\xff\n1\n".to_vec());
     assert!(error.starts_with("line 1 of the input: the name of column 1 is not UTF-8; save"), "{error}");
     let error = refusal(Format::Csv, vec![b'1'; (16 << 20) + 1]);
@@ -195,7 +198,7 @@ fn a_first_line_is_names_where_it_says_so_and_otherwise_data_whose_flaws_are_sai
     ] {
         let error = read(&csv(&format!("{flawed}\n4,5,6\n"))).unwrap_err().to_string();
         assert!(
-            error.starts_with("line 1, column ") && error.contains("(--header, ?column=NAME)"),
+            error.starts_with("line 1, column ") && error.contains(": FILE?column=NAME, or --header"),
             "{flawed}: {error}"
         );
         let told = csv(&format!("{flawed}\n4,5,6\n")).with_header();

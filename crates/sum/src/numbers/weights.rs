@@ -51,7 +51,7 @@ pub fn weights(
 
 /// As [`weights`], by the name that notes give them.
 pub(crate) fn weights_called(
-    what: &str,
+    what: &'static str,
     content: &Content,
     precision: Option<f64>,
     phe: bool,
@@ -63,7 +63,7 @@ pub(crate) fn weights_called(
     let array = match &content.values {
         Values::Int(_) if precision.is_some() => {
             let (options, remedy) = ("--precision says nothing", "it of float weights alone");
-            return Err(NumbersError::Options { are: "integers", options, remedy });
+            return Err(NumbersError::Options { what, are: "integers", options, remedy });
         }
         Values::Int(array) => return Ok(Weights::integers(array)),
         Values::Float(array) => array,

@@ -297,9 +297,13 @@ fn ties_go_to_even_by_what_is_written() {
     let folder = std::env::temp_dir().join(format!("blindcore-bias-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("w.csv"), "1,2\n3,4\n").unwrap();
-    let model = format!("m={}", folder.join("w.csv").display());
-    let models = Model::read_all(&[model], &["m=-0.295".into()], Some(0.01), &mut |note| panic!("{note}"));
+    let model = [format!("m={}", folder.join("w.csv").display())];
+    let models = Model::read_all(&model, &["m=-0.295".into()], Some(0.01), &mut |note| panic!("{note}"));
+    // A precision where no model and no bias is of floats.
+    let whole = Model::read_all(&model, &["m=3".into()], Some(0.01), &mut |note| panic!("{note}"));
     std::fs::remove_dir_all(&folder).unwrap();
+    let error = whole.err().unwrap().to_string();
+    assert!(error.starts_with("these weights and biases are integers, for which --precision"), "{error}");
     assert_eq!(models.unwrap()[0].bias.as_ref().unwrap().values(), [-30, -30]);
 }
 
@@ -566,7 +570,7 @@ fn what_is_not_kept_or_not_meant_is_said() {
     // A precision says nothing for weights that are integers.
     let weights = Content::new("w", ndarray::array![1i64, 2].into_dyn().into());
     let error = numbers::weights(&weights, Some(100.0), false, &mut |_| ()).err().unwrap().to_string();
-    assert!(error.contains("integers") && error.contains("--precision"), "{error}");
+    assert!(error.starts_with("these weights are integers") && error.contains("--precision"), "{error}");
     let none = Content::new("e.npy", ndarray::Array1::<i64>::zeros(0).into_dyn().into());
     assert!(encrypted(&none, plain, None).err().unwrap().to_string().contains("e.npy holds no numbers"));
     let no_weights = numbers::weights(&none, None, false, &mut |_| ()).err().unwrap().to_string();
