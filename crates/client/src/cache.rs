@@ -4,11 +4,12 @@
 //! fetches holds a lock beside it; others wait for it. A file is read whole and believed only if it hashes to its
 //! digest.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use blindcore_files::{Lock, private};
+use blindcore_files::{Lock, lock, private};
 use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept, KeyEntry, SeenEpochs};
 
 use crate::{Error, registered};
@@ -117,20 +118,38 @@ impl CacheDir {
     pub fn clear(&self, epochs: bool) -> Result<Vec<Cached>, Error> {
         let Some(folder) = self.path()?.filter(|folder| folder.exists()) else { return Ok(Vec::new()) };
         private::check_folder(&folder).map_err(HintFile::error(&folder))?;
-        let mut gone = files(&folder, "")?;
-        gone.retain(|file| hint_of(&file.name).is_some());
-        let held = |file: &Cached| {
-            let lock = private::open(&folder.join(&file.name), OpenOptions::new().write(true));
-            file.name.ends_with(".lock") && lock.is_ok_and(|lock| lock.try_lock().is_err())
-        };
-        let held: Vec<Cached> = gone.iter().filter(|file| held(file)).cloned().collect();
-        gone.retain(|file| !held.iter().any(|held| hint_of(&held.name) == hint_of(&file.name)));
-        if epochs {
-            gone.extend(files(&folder, crate::epochs::FOLDER)?.into_iter().filter(is_epoch));
-        }
-        for file in &gone {
+        let mut gone = Vec::new();
+        // What another has removed meanwhile isn't counted here.
+        let remove = |file: Cached, gone: &mut Vec<Cached>| {
             let path = folder.join(&file.name);
-            std::fs::remove_file(&path).map_err(HintFile::error(&path))?;
+            gone.extend(lock::remove(&path).map_err(HintFile::error(&path))?.then_some(file));
+            Ok::<_, Error>(())
+        };
+        let mut hints: BTreeMap<String, Vec<Cached>> = BTreeMap::new();
+        for file in files(&folder, "")? {
+            if let Some(hint) = hint_of(&file.name) {
+                hints.entry(hint.to_owned()).or_default().push(file);
+            }
+        }
+        for (hint, files) in hints {
+            let held = match lock_of(&folder, &hint) {
+                Ok(None) => continue,
+                // A link, say, which nobody holds.
+                Err(Error::Cache { source, .. }) if source.kind() == ErrorKind::InvalidData => None,
+                held => held?,
+            };
+            let (locks, rest): (Vec<_>, Vec<_>) =
+                files.into_iter().partition(|file| file.name.ends_with(".lock"));
+            rest.into_iter().try_for_each(|file| remove(file, &mut gone))?;
+            // Last, and where it was made just now, too.
+            let path = folder.join(format!("{hint}.lock"));
+            if (held.is_some() || !locks.is_empty()) && lock::remove(&path).map_err(HintFile::error(&path))? {
+                gone.extend(locks);
+            }
+        }
+        if epochs {
+            let mut seen = files(&folder, crate::epochs::FOLDER)?.into_iter().filter(is_epoch);
+            seen.try_for_each(|file| remove(file, &mut gone))?;
         }
         let keys = files(&folder, registered::FOLDER)?;
         for file in keys.iter().filter(|file| is_keys(file)) {
@@ -144,6 +163,12 @@ impl CacheDir {
         gone.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(gone)
     }
+}
+
+/// The lock of a hint in a folder, whose holder alone may change the hint's files; nothing while another has it.
+fn lock_of(folder: &Path, hint: &str) -> Result<Option<Lock>, Error> {
+    let path = folder.join(format!("{hint}.lock"));
+    Lock::try_at(&path).map_err(HintFile::error(&path))
 }
 
 /// The files in a folder of the cache's, none where there is none.
@@ -216,9 +241,7 @@ impl HintFile {
 
     /// The lock whose holder fetches, or `None` while another holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<Lock>, Error> {
-        let path = self.folder.join(format!("{}.lock", self.entry.name()));
-        let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true));
-        file.and_then(Lock::try_on).map_err(Self::error(&path))
+        lock_of(&self.folder, self.entry.name())
     }
 
     /// The hint in a whole file. One that is not what it should be is removed and named in the log.
@@ -228,7 +251,7 @@ impl HintFile {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
                 tracing::warn!(path = %path.display(), %error, "a cached hint is refused and removed");
-                std::fs::remove_file(path).map_err(Self::error(path))?;
+                lock::remove(path).map_err(Self::error(path))?;
                 Ok(Found::Damaged(error.to_string()))
             }
             Err(source) => Err(Error::Cache { path: path.to_owned(), source }),
@@ -273,8 +296,15 @@ impl HintFile {
     }
 
     /// Turns a whole `.part` file into the hint. `None` where it is not what its digest says; it is gone then.
+    ///
+    /// # Errors
+    /// Somebody has taken the file away, or the system refuses.
     pub(crate) fn finish(&self, part: &Path) -> Result<Option<Kept>, Error> {
-        let Found::Whole(kept) = self.read(part)? else { return Ok(None) };
+        let kept = match self.read(part)? {
+            Found::Whole(kept) => kept,
+            Found::Damaged(_) => return Ok(None),
+            Found::Nothing => return Err(Self::error(part)(ErrorKind::NotFound.into())),
+        };
         blindcore_files::new_file::publish(part, &self.path()).map_err(Self::error(part))?;
         self.remove_others();
         Ok(Some(kept))
@@ -294,7 +324,8 @@ impl HintFile {
         }
     }
 
-    /// Removes this table's hints of other contents, whole or not, but for the whole ones that were used last.
+    /// Removes this table's hints of other contents, whole or not, but for those that are fetched and the whole ones that were used
+    /// last.
     fn remove_others(&self) {
         let mut room = OTHERS_BYTES.max(self.entry.bytes());
         let mut others: Vec<_> = self
@@ -310,8 +341,20 @@ impl HintFile {
             let whole = path.extension().is_some_and(|e| e == "hint");
             match room.checked_sub(bytes).filter(|_| whole) {
                 Some(left) => room = left,
-                None => _ = std::fs::remove_file(path),
+                None => self.remove_other(&path),
             }
+        }
+    }
+}
+
+impl HintFile {
+    /// Removes a file of another hint and its lock, unless a client fetches it. It is tidying: what fails is left.
+    fn remove_other(&self, path: &Path) {
+        let hint = path.file_name().and_then(|name| hint_of(name.to_str()?));
+        let Some(hint) = hint else { return };
+        if let Ok(Some(_held)) = lock_of(&self.folder, hint) {
+            let _ = lock::remove(path);
+            let _ = lock::remove(&self.folder.join(format!("{hint}.lock")));
         }
     }
 }
@@ -392,6 +435,28 @@ mod tests {
         assert!(file.try_lock().unwrap().is_none());
         drop(lock);
         assert!(file.try_lock().unwrap().is_some());
+    }
+
+    /// However they meet: what is cleared meanwhile, by several at once, is nothing that the lock's holder has.
+    #[test]
+    fn clearing_takes_nothing_from_who_fetches() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, file) = files(folder.path());
+        let part = file.part_path(false);
+        let cache = CacheDir::At(folder.path().to_owned());
+        let fetch = || {
+            let Some(_held) = file.try_lock().unwrap() else { return };
+            std::fs::write(&part, "mine").unwrap();
+            std::thread::yield_now();
+            // Nobody else has begun to fetch, either.
+            std::fs::remove_file(&part).expect("the holder's own");
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..1000).for_each(|_| _ = cache.clear(false).unwrap()));
+                scope.spawn(|| (0..1000).for_each(|_| fetch()));
+            }
+        });
     }
 
     #[test]

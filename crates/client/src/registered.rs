@@ -5,14 +5,14 @@
 //! of them registers.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use blindcore_files::new_file::NewFileError;
-use blindcore_files::{Access, NewFile, private};
+use blindcore_files::{Access, NewFile, lock, private};
 use blindcore_protocol::{ClientKeys, Grant, KeyEntry, KeyNeed};
 use blindcore_units::SharedProgress;
 use bytes::Bytes;
@@ -175,15 +175,7 @@ impl KeyFile {
 
 /// The lock beside a file of keys; nothing while another holds it.
 fn try_lock(keys: &Path) -> io::Result<Option<Lock>> {
-    let path = keys.with_extension("lock");
-    loop {
-        let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true))?;
-        let Some(lock) = blindcore_files::Lock::try_on(file)? else { return Ok(None) };
-        // Its last holder may have removed it, and another may have made the one that is there now.
-        if is_at(lock.file(), &path)? {
-            return Ok(Some(Lock(lock)));
-        }
-    }
+    Ok(blindcore_files::Lock::try_at(&keys.with_extension("lock"))?.map(Lock))
 }
 
 /// A wait for a lock that another client holds.
@@ -218,34 +210,12 @@ impl Wait {
     }
 }
 
-/// Whether a file is the one at this path.
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let there = match std::fs::symlink_metadata(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            there => there?,
-        };
-        let this = file.metadata()?;
-        Ok((this.dev(), this.ino()) == (there.dev(), there.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = (file, path);
-        Ok(true)
-    }
-}
-
 /// Removes a file of keys, overwritten, and its lock; unless a client uses it.
 pub(crate) fn remove(keys: &Path) -> io::Result<bool> {
     let Some(_lock) = try_lock(keys)? else { return Ok(false) };
     wipe(keys)?;
     for path in [keys, &keys.with_extension("lock")] {
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        lock::remove(path)?;
     }
     Ok(true)
 }
