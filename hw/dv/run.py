@@ -105,7 +105,7 @@ def objects(runtime):
 
 
 def compile_runtime(folder):
-    """The simulator's own objects, made with a bench, and its headers, which the compiler reads as text where it can't take them so."""
+    """Compiles the simulator's own objects, with a bench, and its headers. A compiler that can't use those reads their text."""
     build("bc_fifo", {}, folder, None)
     (folder / HEADERS).write_text("".join(f'#include "verilated{part}.h"\n' for part in ("", "_dpi", "_vpi")))
     include = Path(os.environ["VERILATOR_ROOT"]) / "include"

@@ -324,8 +324,7 @@ impl HintFile {
         }
     }
 
-    /// Removes this table's hints of other contents, whole or not, but for those that are fetched and the whole ones that were used
-    /// last.
+    /// Removes this table's hints of other contents, but keeps those that a client is fetching and the whole ones that were used last.
     fn remove_others(&self) {
         let mut room = OTHERS_BYTES.max(self.entry.bytes());
         let mut others: Vec<_> = self
@@ -345,10 +344,8 @@ impl HintFile {
             }
         }
     }
-}
 
-impl HintFile {
-    /// Removes a file of another hint and its lock, unless a client fetches it. It is tidying: what fails is left.
+    /// Removes a file of another hint and its lock, unless a client is fetching that hint. What can't be removed stays.
     fn remove_other(&self, path: &Path) {
         let hint = path.file_name().and_then(|name| hint_of(name.to_str()?));
         let Some(hint) = hint else { return };
@@ -437,7 +434,7 @@ mod tests {
         assert!(file.try_lock().unwrap().is_some());
     }
 
-    /// However they meet: what is cleared meanwhile, by several at once, is nothing that the lock's holder has.
+    /// Several clear the cache while others fetch: none of them removes a file of the lock's holder.
     #[test]
     fn clearing_takes_nothing_from_who_fetches() {
         let folder = tempfile::tempdir().unwrap();

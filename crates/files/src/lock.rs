@@ -28,8 +28,8 @@ impl Lock {
         }
     }
 
-    /// Locks the file at a path without waiting, which is made where it is missing; nothing while another holds it. Its holder may
-    /// remove it: who comes next makes another.
+    /// Locks the file at a path without waiting, and makes it where it is missing; returns nothing while another holds it. The holder
+    /// may remove the file: the next one makes another.
     ///
     /// # Errors
     /// As [`private::open`], or the system has no locks there.
@@ -82,7 +82,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file and returns whether it was there.
 ///
 /// # Errors
 /// The system refuses.

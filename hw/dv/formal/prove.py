@@ -222,7 +222,7 @@ PROOFS = [
 
 
 def sources(folder, module, where, parameters, defines, mutant=None):
-    """Writes what a task reads; yosys's command that reads it, and the files."""
+    """Writes a task's sources; returns the yosys command that reads them, and their names."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     rtl = {path.name: path.read_text() for path in ([where / f"{module}.sv"] if isinstance(where, Path) else where)}
@@ -253,7 +253,7 @@ def sources(folder, module, where, parameters, defines, mutant=None):
 
 
 def run(command, folder):
-    """What a program prints; a line that says so where it takes too long."""
+    """Runs a program and returns its output, or a line that says that it took too long."""
     try:
         return subprocess.run(command, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT).stdout
     except subprocess.TimeoutExpired:
@@ -284,10 +284,10 @@ def sby(folder, module, where, parameters, mode, depth):
 
 
 def refute(folder, module, where, parameters, depth, mutant, skip):
-    """Whether an assertion fails on a mutant within so many clocks from reset, and what was printed.
+    """Searches `depth` clocks from reset for an assertion that fails on a mutant; returns whether one does, and the output.
 
-    A mutant is refuted by what the module promises, not by what induction says about its registers. There are many, and sby
-    starts yosys three times for each: here it is started once.
+    What the module promises has to refute a mutant, not what induction says about its registers. sby would start yosys three
+    times for each of the many mutants; this starts it once.
     """
     read, _ = sources(folder, module, where, parameters, ["GUIDED"] if skip else [], mutant)
     (folder / "task.ys").write_text(

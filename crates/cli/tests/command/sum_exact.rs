@@ -83,28 +83,16 @@ fn numbers_are_exact_or_said_not_to_be() {
     ok(dir, &["sum", "encrypt", TEST, "--key", "p.json", "--in", "f.csv", "--out", "f.jsonl"]);
     assert_eq!(stdout(&phe("f.jsonl")), "0.5\n-2.25\n");
 
+    let encrypt = ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct"];
     for (precision, said) in
         [("0", "the precision is 0"), ("-1", "the precision is -1"), ("inf", "the precision is inf")]
     {
-        let args = [
-            "sum",
-            "encrypt",
-            TEST,
-            "--key",
-            "k.pub",
-            "--in",
-            "f.csv",
-            "--out",
-            "f.ct",
-            "--precision",
-            precision,
-        ];
+        let args = [&encrypt[..], &["--precision", precision]].concat();
         refused(&run(dir, &args), &[said, "above zero and finite"]);
     }
     for option in ["--precision", "--magnitude"] {
         for text in ["", "0,01", "small"] {
-            let args =
-                ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", option, text];
+            let args = [&encrypt[..], &[option, text]].concat();
             refused(
                 &run(dir, &args),
                 &[option, &format!("'{text}'"), "not a number; say one over 0, such as"],
@@ -114,8 +102,7 @@ fn numbers_are_exact_or_said_not_to_be() {
     // What no float is near is quoted, and not said as the 0 or the infinity that it is read as.
     for option in ["--precision", "--magnitude"] {
         for text in ["1e-400", "1e400"] {
-            let args =
-                ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", option, text];
+            let args = [&encrypt[..], &[option, text]].concat();
             refused(&run(dir, &args), &[option, &format!("'{text}'"), "not within 4.9e-324 to 1.8e308"]);
         }
     }
