@@ -156,7 +156,7 @@ impl Elementwise {
     fn check(&self, out: &[u64], others: &[&[u64]]) {
         assert!(others.iter().all(|other| other.len() == out.len()), "vectors of one length");
         debug_assert!(
-            others.iter().copied().chain([out]).flatten().all(|&word| word < self.prime.value()),
+            self.prime.are_residues(out) && others.iter().all(|other| self.prime.are_residues(other)),
             "a word is not a residue"
         );
     }

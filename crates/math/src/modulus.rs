@@ -92,6 +92,12 @@ impl Prime {
         self.value
     }
 
+    /// Whether all words are below the prime. No branch on a word, so that the compiler takes vectors for it.
+    pub(crate) fn are_residues(&self, words: &[u64]) -> bool {
+        // For a word below 2^63 the difference has its highest bit where the word is too large.
+        words.iter().fold(0, |bits, &word| bits | word | (self.value - 1).wrapping_sub(word)) >> 63 == 0
+    }
+
     /// `x mod value` for any 128-bit `x`, in the same time whatever `x` is.
     ///
     /// The quotient estimate is at most two short of the true one, so the remainder before correction is
@@ -190,6 +196,20 @@ mod tests {
         assert_eq!(Modulus::prime(1 << 62), Err(ModulusError::TooLarge(1 << 62)));
         for n in [0, 1, 4, 561, 3_215_031_751, 3_825_123_056_546_413_051] {
             assert_eq!(Modulus::prime(n), Err(ModulusError::NotPrime(n)));
+        }
+    }
+
+    #[test]
+    fn one_word_that_is_too_large_is_seen() {
+        for p in PRIMES {
+            let prime = Prime::new(p).unwrap();
+            for word in
+                [0, p - 1, p, p + 1, (1 << 63) - 1, 1 << 63, (1 << 63) + p - 1, (1 << 63) + p, u64::MAX]
+            {
+                let words = [0, p - 1, word, 1, 0];
+                assert_eq!(prime.are_residues(&words), word < p, "{word} mod {p}");
+            }
+            assert!(prime.are_residues(&[]));
         }
     }
 

@@ -166,7 +166,7 @@ impl Ntt {
 
     fn check(&self, words: &[u64]) {
         assert_eq!(words.len(), self.tables.degree, "a polynomial has as many words as the ring's degree");
-        debug_assert!(words.iter().all(|&word| word < self.prime.value()), "a word is not a residue");
+        debug_assert!(self.prime.are_residues(words), "a word is not a residue");
     }
 }
 
