@@ -16,6 +16,8 @@ const QUEUE: usize = 64;
 const AND_CLOCKS: u64 = 82;
 /// How far the link's credit goes past a write's (`host_link.sv`), in 1/64 clocks.
 const OVER: u32 = 63;
+/// More clocks than anything waits for at once.
+const LONG: u64 = 1 << 20;
 
 #[derive(Clone, Copy)]
 enum Command {
@@ -23,7 +25,7 @@ enum Command {
     Gate([RawAddress; 3]),
 }
 
-/// Clocks that a chip with this many cells takes for commands.
+/// Clocks that a chip with this many cells takes for commands. Clocks in which nothing but time passes are counted at once.
 pub(super) fn clocks(
     commands: &Commands,
     cells: [usize; 2],
@@ -55,11 +57,26 @@ pub(super) fn clocks(
                 continue;
             }
         }
+        let signals = chip.signals(timing.latency);
+        let alike = if sent {
+            0
+        } else {
+            chip.still(&signals, timing.latency).min(link.still(timing.period, item.is_some(), chip.done))
+        };
+        if alike > 0 {
+            counted.cycles += alike;
+            counted.waits_host += alike * u64::from(link.waiting);
+            counted.waits_ddr += alike * u64::from(signals.waits_ddr());
+            counted.waits_cell += alike * u64::from(signals.waits_cell());
+            chip.pass(&signals, alike);
+            link.earn(timing.period, alike);
+            continue;
+        }
         counted.cycles += 1;
         counted.waits_host += u64::from(link.waiting);
         counted.items += u64::from(sent);
         let done = chip.done;
-        chip.clock(timing.latency, offered.filter(|_| sent).and_then(|(_, command)| command), &mut counted);
+        chip.clock(&signals, offered.filter(|_| sent).and_then(|(_, command)| command), &mut counted);
         link.clock(
             if sent { credit - timing.period } else { credit },
             sent && offered.is_some_and(|(w, _)| w),
@@ -110,14 +127,29 @@ impl Link {
     fn sleep(&mut self, timing: Timing, done: u32) -> u32 {
         let clocks =
             if self.waiting && done == self.expected { timing.sync.saturating_sub(self.slept) } else { 0 };
-        for _ in 0..clocks {
-            if self.credit == timing.period + OVER {
-                break;
-            }
-            self.credit = self.credit_with(timing.period);
-        }
+        self.earn(timing.period, clocks.into());
         self.slept += clocks;
         clocks
+    }
+
+    /// Credit of some clocks in which nothing is sent.
+    fn earn(&mut self, period: u32, clocks: u64) {
+        for _ in 0..clocks {
+            if self.credit == period + OVER {
+                break;
+            }
+            self.credit = self.credit_with(period);
+        }
+    }
+
+    /// Clocks in which the link offers nothing new and only credit grows, if the chip does nothing either.
+    fn still(&self, period: u32, more: bool, done: u32) -> u64 {
+        match (self.waiting, self.credit < period) {
+            (true, _) if done == self.expected => 0,
+            // The first clock of enough credit offers a write.
+            (false, true) if more => u64::from((period - self.credit - 1) / 64),
+            _ => LONG,
+        }
     }
 
     fn clock(&mut self, credit: u32, waits: bool, done: u32, sync: u32) {
@@ -167,6 +199,46 @@ struct Chip {
     table: bool,
 }
 
+/// A chip's wires in a clock.
+struct Signals {
+    /// A gate has its operands, and whether its cell has room.
+    offered: bool,
+    room: bool,
+    begins: bool,
+    taken: Option<[RawAddress; 3]>,
+    /// The ports of the DDR memory.
+    reading: [bool; 2],
+    busy: [bool; 2],
+    complete: [bool; 2],
+    /// The result is of an AND.
+    and: bool,
+    to_ram: bool,
+    to_ddr: Option<usize>,
+}
+
+impl Signals {
+    fn handed(&self) -> bool {
+        self.offered && self.room
+    }
+
+    fn written(&self) -> bool {
+        self.to_ram || self.to_ddr.is_some()
+    }
+
+    fn waits_ddr(&self) -> bool {
+        self.busy != [false; 2] && !self.offered
+    }
+
+    fn waits_cell(&self) -> bool {
+        self.offered && !self.room
+    }
+
+    /// Whether the chip changes at the edge, but for what counts time.
+    fn moves(&self) -> bool {
+        self.handed() || self.begins || self.taken.is_some() || self.written() || self.complete != [false; 2]
+    }
+}
+
 fn in_ram(address: RawAddress) -> bool {
     address & 1 == 1
 }
@@ -203,7 +275,8 @@ impl Chip {
         self.left == 0 && self.flight == 0 && !self.closing && self.queue.is_empty()
     }
 
-    fn clock(&mut self, latency: u32, arrives: Option<Command>, counted: &mut Clocks) {
+    /// What happens in this clock, whatever arrives.
+    fn signals(&self, latency: u32) -> Signals {
         let head = self.queue.front().copied();
         // The fetched gate goes to its cell.
         let offered = self.fetch && self.have == [true; 2];
@@ -214,10 +287,11 @@ impl Chip {
         };
         let handed = offered && room;
         // The dispatcher's next.
-        let begins = self.left == 0
-            && !self.closing
-            && self.flight == 0
-            && matches!(head, Some(Command::Header { gates, whole, .. }) if !whole || self.queue.len() > gates);
+        let may_begin = self.left == 0 && !self.closing && self.flight == 0;
+        let begins = match head {
+            Some(Command::Header { gates, whole, .. }) => may_begin && (!whole || self.queue.len() > gates),
+            _ => false,
+        };
         let turn = !self.in_turn || self.flight == 0;
         let taken = match head {
             Some(Command::Gate(gate)) if self.left > 0 && turn && (!self.fetch || handed) => Some(gate),
@@ -233,19 +307,46 @@ impl Chip {
         let to_ram = result.is_some_and(in_ram);
         let port = [0, 1].into_iter().find(|i| !busy[*i]);
         let to_ddr = if to_ram { None } else { result.and(port) };
-        let written = to_ram || to_ddr.is_some();
+        Signals { offered, room, begins, taken, reading, busy, complete, and: and.is_some(), to_ram, to_ddr }
+    }
+
+    /// Clocks that go like this one, in which nothing happens but that time passes, if nothing arrives.
+    fn still(&self, signals: &Signals, latency: u32) -> u64 {
+        let ended = self.closing && self.flight == 0;
+        if self.new || self.table || ended || signals.moves() {
+            return 0;
+        }
+        let ports = (0..2).filter(|i| signals.busy[*i]).map(|i| u64::from(latency - 1 - self.waited[i]));
+        let result = self.ands.front().map(|(_, there)| *there);
+        let cell =
+            if signals.waits_cell() && self.fetch_and { self.free_from.front().copied() } else { None };
+        let times = [result, cell].into_iter().flatten().filter(|time| *time > self.now);
+        ports.chain(times.map(|time| time - self.now)).min().unwrap_or(LONG)
+    }
+
+    /// Lets clocks pass that are [`Self::still`].
+    fn pass(&mut self, signals: &Signals, clocks: u64) {
+        self.now += clocks;
+        for i in (0..2).filter(|i| signals.busy[*i]) {
+            self.waited[i] += clocks as u32;
+        }
+    }
+
+    fn clock(&mut self, signals: &Signals, arrives: Option<Command>, counted: &mut Clocks) {
+        let Signals { reading, busy, complete, taken, to_ram, to_ddr, .. } = *signals;
+        let handed = signals.handed();
         let retired = u64::from(to_ram)
             + [0, 1].into_iter().map(|i| u64::from(self.writing[i] && complete[i])).sum::<u64>();
 
         counted.gates += u64::from(handed);
         counted.ddr_accesses += complete.iter().map(|c| u64::from(*c)).sum::<u64>();
-        counted.waits_ddr += u64::from(busy != [false; 2] && !offered);
-        counted.waits_cell += u64::from(offered && !room);
+        counted.waits_ddr += u64::from(signals.waits_ddr());
+        counted.waits_cell += u64::from(signals.waits_cell());
 
         // The edge.
         self.table = false;
-        if written {
-            if and.is_some() {
+        if signals.written() {
+            if signals.and {
                 self.ands.pop_front();
                 self.free_from.push_back(self.now + 1);
                 self.table = true;
@@ -263,8 +364,8 @@ impl Chip {
         }
         let ended = self.closing && self.flight == 0;
         self.flight = self.flight + u64::from(taken.is_some()) - retired;
-        if begins {
-            let Some(Command::Header { operation, gates, sync, in_turn, .. }) = head else {
+        if signals.begins {
+            let Some(&Command::Header { operation, gates, sync, in_turn, .. }) = self.queue.front() else {
                 unreachable!("a header begins")
             };
             (self.operation, self.left, self.sync, self.closing) =
@@ -288,10 +389,12 @@ impl Chip {
         if let Some(gate) = taken {
             (self.gate, self.fetch_and) = (gate, self.operation == Operation::And);
         }
-        if begins || taken.is_some() {
+        if signals.begins || taken.is_some() {
             self.queue.pop_front();
         }
-        self.queue.extend(arrives);
+        if let Some(command) = arrives {
+            self.queue.push_back(command);
+        }
         self.now += 1;
     }
 }
