@@ -77,23 +77,25 @@ def selection(options):
         chosen.append(name)
     # The command depends on all: with it, dependencies are built with the features that the whole workspace gives them,
     # and not a second time with fewer.
-    build = [word for name in {*chosen, "blindcore-cli"} for word in ("-p", name)]
-    libraries = []
+    crates = [word for name in {*chosen, "blindcore-cli"} for word in ("-p", name)]
+    libraries, units, programs = [], False, []
     for name in chosen:
         for target in packages[name]["targets"]:
             kind = target["kind"][0]
             if kind == "lib":
                 libraries.append(name)
+                units |= target["test"]
             elif kind == "example" and not options.lib:
                 # Tests run it; `cargo test --example` would build it as a test.
                 subprocess.run(
                     cargo(["build", "--locked", "-p", name, "-p", "blindcore-cli", "--example", target["name"]]), cwd=ROOT, check=True
                 )
-            elif kind == "bin" or kind == "test" and not options.lib:
-                build += [f"--{kind}", target["name"]]
-    build += ["--lib"] if libraries else []
+            elif target["test"] and (kind == "bin" or kind == "test" and not options.lib):
+                programs += [f"--{kind}", target["name"]]
+    programs += ["--lib"] if units else []
     examples = [word for name in [*libraries, "blindcore-cli"] for word in ("-p", name)]
-    return build, examples if documented and libraries else []
+    # Of crates without unit tests nothing is left to build where unit tests alone are asked for.
+    return [*crates, *programs] if programs else [], examples if documented and libraries else []
 
 
 def run(job, threads, filters):
@@ -159,7 +161,7 @@ def main():
         parser.error("--jobs and --repeat are 1 or more")
 
     build, documented = selection(options)
-    jobs = programs(build)
+    jobs = programs(build) if build else []
     if options.no_run:
         return
     if documented:
