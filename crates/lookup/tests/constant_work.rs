@@ -96,7 +96,7 @@ fn trace(target: &str) -> (u64, u64) {
     // Valgrind's debug server maps a file named by its process number, and libc reads the list of mappings before
     // `main`: a number with more digits would be another trace, so there is no debug server.
     let mut running = Command::new("valgrind")
-        .args(["--tool=lackey", "--trace-mem=yes", "--vgdb=no"])
+        .args(["--tool=lackey", "--trace-mem=yes", "--basic-counts=no", "--vgdb=no"])
         .arg(this)
         .env(WORKER, target)
         .env("RUST_BACKTRACE", "0") // found in the debug lines, which takes ages under valgrind
