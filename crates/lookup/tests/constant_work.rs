@@ -18,6 +18,9 @@ use blindcore_lookup::keyword::{Index, open};
 use blindcore_lookup::{Client, Decoded, Geometry, Params, Selection, schemes};
 
 const WORKER: &str = "BLINDCORE_CONSTANT_WORK";
+/// How often a group is traced until its traces are alike. Of the public words that a query expands, one that is not below the
+/// modulus is drawn again: of `onionpir`'s 4096 one is, once in 700 traces. What a target decides shows each time.
+const TRIES: usize = 3;
 
 fn main() {
     if let Ok(target) = std::env::var(WORKER) {
@@ -47,13 +50,22 @@ fn main() {
             unreachable!("a scheme, a way")
         };
         // Valgrind is of one thread: a group's runs go side by side.
-        let traces: Vec<_> = std::thread::scope(|scope| {
-            let run = |target: &&str| format!("{scheme} {way} {target}");
-            let runs = targets.iter().map(run).map(|target| scope.spawn(move || trace(&target)));
-            let runs: Vec<_> = runs.collect();
-            runs.into_iter().map(|run| run.join().expect("a trace")).collect()
-        });
-        let same = traces.iter().all(|t| *t == traces[0]);
+        let trace_all = || -> Vec<_> {
+            std::thread::scope(|scope| {
+                let run = |target: &&str| format!("{scheme} {way} {target}");
+                let runs = targets.iter().map(run).map(|target| scope.spawn(move || trace(&target)));
+                let runs: Vec<_> = runs.collect();
+                runs.into_iter().map(|run| run.join().expect("a trace")).collect()
+            })
+        };
+        let alike = |traces: &[(u64, u64)]| traces.iter().all(|t| *t == traces[0]);
+        let mut traces = trace_all();
+        for _ in 1..TRIES {
+            if !alike(&traces) {
+                traces = trace_all();
+            }
+        }
+        let same = alike(&traces);
         let hashes: Vec<_> = traces.iter().map(|t| format!("{:x}", t.1)).collect();
         println!(
             "{}: {scheme} by {way}: {} steps, traces {}",

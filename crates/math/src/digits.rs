@@ -135,7 +135,7 @@ impl Recombination {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::{Level, limit, limited};
+    use crate::features::{Level, limited_to};
 
     #[test]
     fn digits_are_small_and_add_up() {
@@ -163,11 +163,8 @@ mod tests {
                     assert!(2 * off <= 1 << dropped && (dropped > 0 || off == 0), "{residue} of {q}: {off}");
                 }
                 // The portable code gives the same.
-                let before = limited();
-                limit(Level::Portable);
                 let mut portable = vec![0; out.len()];
-                digits.split(&residues, &mut portable);
-                limit(before);
+                limited_to(Level::Portable, || digits.split(&residues, &mut portable));
                 assert!(portable == out);
             }
         }
@@ -194,14 +191,13 @@ mod tests {
                     })
                 });
                 let want: Vec<u64> = want.collect();
-                let before = limited();
-                for level in [before, Level::Portable] {
-                    limit(level);
+                for level in [Level::Avx512, Level::Portable] {
                     let mut out = vec![0; want.len()];
-                    CutDigit { shift, bits }.residues([&low, &high], &primes, &mut out);
+                    limited_to(level, || {
+                        CutDigit { shift, bits }.residues([&low, &high], &primes, &mut out);
+                    });
                     assert!(out == want, "{shift}, {bits:?}, {level:?}");
                 }
-                limit(before);
             }
         }
     }
@@ -240,15 +236,12 @@ mod tests {
             let recombination = Recombination::new(&primes);
             for plus in [0, 1 << 70, u128::MAX] {
                 let want: Vec<u128> = integers.iter().map(|x| (*x as u128).wrapping_add(plus)).collect();
-                let before = limited();
-                for level in [before, Level::Portable] {
-                    limit(level);
-                    let [low, high] = recombination.limbs(&shares, plus);
+                for level in [Level::Avx512, Level::Portable] {
+                    let [low, high] = limited_to(level, || recombination.limbs(&shares, plus));
                     let sums =
                         low.iter().zip(&high).map(|(low, high)| u128::from(*high) << 64 | u128::from(*low));
                     assert!(sums.eq(want.iter().copied()), "{values:?}, {count}, {plus}, {level:?}");
                 }
-                limit(before);
             }
         }
     }

@@ -114,6 +114,23 @@ pub(crate) fn within<T>(level: Level, detect: fn() -> Option<T>) -> Option<T> {
     (limited() >= level).then(detect).flatten()
 }
 
+/// Runs a test at a level, one at a time. Other tests may run at any level meanwhile.
+#[cfg(test)]
+pub(crate) fn limited_to<T>(level: Level, test: impl FnOnce() -> T) -> T {
+    use std::sync::{Mutex, PoisonError};
+    struct Restored(Level);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            limit(self.0);
+        }
+    }
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _restored = Restored(limited());
+    limit(level);
+    test()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -69,15 +69,12 @@ pub fn store(values: &[u64], bytes: usize, run: usize, out: &mut [u8], step: usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::features::{Level, limit, limited};
+    use crate::features::{Level, limited_to};
 
     /// With the machine's kernels, and without.
     fn both(test: impl Fn()) {
         test();
-        let before = limited();
-        limit(Level::Portable);
-        test();
-        limit(before);
+        limited_to(Level::Portable, test);
     }
 
     fn random(len: usize) -> Vec<u64> {

@@ -113,18 +113,18 @@ mod tests {
         assert_eq!(row[4].to_le_bytes(), expected[..4]);
     }
 
-    /// The one test that limits the process: the others may run at any level meanwhile.
     #[test]
     fn products_are_the_same_at_every_level() {
-        use crate::features::{Level, limit};
+        use crate::features::{Level, limited_to};
         for level in [Level::Portable, Level::Avx2, Level::Avx512] {
-            limit(level);
-            #[cfg(target_arch = "x86_64")]
-            for other in [Level::Portable, Level::Avx2, Level::Avx512] {
-                assert_eq!(crate::features::within(other, || Some(())).is_some(), other <= level);
-            }
-            the_fast_product_equals_the_reference();
-            dot_wraps();
+            limited_to(level, || {
+                #[cfg(target_arch = "x86_64")]
+                for other in [Level::Portable, Level::Avx2, Level::Avx512] {
+                    assert_eq!(crate::features::within(other, || Some(())).is_some(), other <= level);
+                }
+                the_fast_product_equals_the_reference();
+                dot_wraps();
+            });
         }
     }
 

@@ -102,7 +102,7 @@ async fn plain_text_and_tls_tell_each_other_what_is_wrong() {
 async fn noise_and_silence_on_a_tls_port_hurt_nobody() {
     let ours = Authority::new();
     let config =
-        Config { connections: 4, header_timeout: Duration::from_millis(300), ..over(&ours, "localhost") };
+        Config { connections: 4, header_timeout: Duration::from_secs(2), ..over(&ours, "localhost") };
     let server = Running::start_with(config, &[&made()]).await;
     let url = format!("https://localhost:{}", server.address.port());
     let client = Client::connect_with(&url, trusting(Some(ours.file()))).await.unwrap();

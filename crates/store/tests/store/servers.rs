@@ -172,7 +172,16 @@ fn postgres() -> Option<Server> {
                 "-k",
                 dir.path().to_str().unwrap(),
             ])
-            .args(["-c", "fsync=off", "-c", "ssl=on", "-c", "ssl_cert_file=../server.pem"])
+            .args([
+                "-c",
+                "fsync=off",
+                "-c",
+                "autovacuum=off",
+                "-c",
+                "ssl=on",
+                "-c",
+                "ssl_cert_file=../server.pem",
+            ])
             .args(["-c", "ssl_key_file=../server.key", "-c", "TimeZone=Asia/Tokyo", "-c", "DateStyle=German"])
             .spawn()
             .unwrap()

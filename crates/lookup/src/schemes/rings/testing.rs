@@ -194,12 +194,13 @@ pub(in crate::schemes) fn square(noise: &[f64]) -> f64 {
     noise.iter().map(|off| off * off).sum::<f64>() / noise.len() as f64
 }
 
-/// Checks a measured variance against the one that parameters are sized by.
+/// Checks a measured variance against the one that parameters are sized by. Of 512 coefficients, the fewest that are measured, it is
+/// above the bound once in 10^8 times.
 #[allow(clippy::print_stderr, reason = "noise is shown beside what it is sized by")]
 pub(in crate::schemes) fn near(what: &str, stage: &str, measured: f64, predicted: f64) {
     let (measured, predicted) = (measured.log2() / 2.0, predicted.log2() / 2.0);
     eprintln!("{what:12} {stage:24} 2^{measured:.2}, sized by 2^{predicted:.2}");
-    let all = predicted - 0.6..predicted + 0.2;
+    let all = predicted - 0.6..predicted + 0.25;
     assert!(all.contains(&measured), "{what}, {stage}: 2^{measured:.2}, sized by 2^{predicted:.2}");
 }
 
