@@ -320,7 +320,11 @@ fn peers_that_differ_are_told_apart() {
     );
     assert!([left, right].iter().all(|r| r.as_ref().unwrap_err().to_string().contains("the role 0")));
     let (_, right) = both(
-        |channel| channel.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"),
+        |channel| {
+            channel.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")?;
+            // It stays until it is greeted: writing to a closed end is another error.
+            channel.read_exact(&mut [0])
+        },
         |channel| Receiver::setup(channel, plain).map(|_| ()),
     );
     assert!(right.unwrap_err().to_string().contains("the magic number"));

@@ -199,7 +199,7 @@ fn who_trickles_in_the_handshake_is_turned_away_in_time() {
     let dir = tempfile::tempdir().unwrap();
     ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
     let short =
-        Timeouts { wait: Duration::from_secs(2), handshake: Duration::from_millis(300), ..timeouts(60_000) };
+        Timeouts { wait: Duration::from_secs(4), handshake: Duration::from_millis(300), ..timeouts(60_000) };
     let listener = transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), short).unwrap();
     let mut stranger = TcpStream::connect(listener.address().unwrap()).unwrap();
     stranger.write_all(&[22, 3, 1, 0x3e, 0x80]).unwrap();

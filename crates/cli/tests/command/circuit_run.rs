@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::common::{Serving, blindcore, code, json, refused, run, stderr};
+use crate::common::{Serving, blindcore, code, json, own_host, refused, run, stderr};
 
 /// Both parties: the garbler listens, the evaluator connects. Their outputs, garbler's first.
 fn both(dir: &Path, common: &[&str], garbler: &[&str], evaluator: &[&str]) -> (Output, Output) {
@@ -21,7 +21,7 @@ fn both(dir: &Path, common: &[&str], garbler: &[&str], evaluator: &[&str]) -> (O
 }
 
 fn party(dir: &Path, role: &str, args: &[&str]) -> Child {
-    party_waiting(dir, role, "10", args)
+    party_waiting(dir, role, "60", args)
 }
 
 /// One that waits this many seconds for its peer to be there.
@@ -325,7 +325,7 @@ fn owners_wait_for_each_other() {
     std::fs::write(dir.join("all.crt"), ["alice.crt", "bob.crt", "eve.crt"].map(read).concat()).unwrap();
     let party = |role: &str, name: &str, args: &[&str]| {
         let mut command = blindcore(dir);
-        command.args(["circuit", "run", "--json", "--circuit", "mult8", "--timeout", "2", "--wait", "30"]);
+        command.args(["circuit", "run", "--json", "--circuit", "mult8", "--timeout", "4", "--wait", "30"]);
         command.args([
             "--cert",
             &format!("{name}.crt"),
@@ -346,7 +346,7 @@ fn owners_wait_for_each_other() {
     let names = ["--peer-name", "alice", "--evaluator-name", "bob"];
     let first = party("owner", "eve", &[&to[..], &names, &["--input", "0=6"]].concat());
     let (_never, wait) = mpsc::channel::<()>();
-    let _ = wait.recv_timeout(Duration::from_secs(3));
+    let _ = wait.recv_timeout(Duration::from_secs(6));
     let second = party("owner", "eve", &[&to[..], &names, &["--input", "1=7"]].concat());
     for output in [garbler, evaluator].map(finish) {
         assert_eq!(outputs(&output), json!(["0x002a"]), "{}", stderr(&output));
@@ -522,9 +522,8 @@ fn a_silent_peer_and_a_strange_one() {
     let dir = dir.path();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let to =
-        ["circuit", "run", "--role", "evaluator", "--circuit", "mult8", "--input", "1", "--timeout", "1"];
-    let connect = |say: &'static [u8]| {
+    let to = ["circuit", "run", "--role", "evaluator", "--circuit", "mult8", "--input", "1", "--timeout"];
+    let connect = |timeout, say: &'static [u8]| {
         std::thread::scope(|scope| {
             let peer = scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -532,13 +531,13 @@ fn a_silent_peer_and_a_strange_one() {
                 // Held open until the other side has gone.
                 let _ = stream.read_to_end(&mut Vec::new());
             });
-            let output = run(dir, &[&to[..], &["--connect", &address]].concat());
+            let output = run(dir, &[&to[..], &[timeout, "--connect", &address]].concat());
             peer.join().unwrap();
             output
         })
     };
-    refused(&connect(b""), &["silent", "--timeout"]);
-    refused(&connect(b"SSH-2.0-OpenSSH_9.9\r\n"), &["due"]);
+    refused(&connect("1", b""), &["silent", "--timeout"]);
+    refused(&connect("30", b"SSH-2.0-OpenSSH_9.9\r\n"), &["due"]);
 }
 
 /// At twenty moments of a session one of the parties is killed: the other ends, says so in a line, and shows nothing.
@@ -553,7 +552,7 @@ fn either_party_killed_at_random_moments() {
     for moment in 0..20u64 {
         // One that is killed before it connects is waited for in vain, which ends a session like any other death.
         let start = |role, args: &[&str]| party_waiting(dir, role, "1", &[&common[..], args].concat());
-        let mut garbler = start("garbler", &["--input", "1", "--listen", "127.0.0.1:0"]);
+        let mut garbler = start("garbler", &["--input", "1", "--listen", &format!("{}:0", own_host(3))]);
         let address = address(&mut garbler);
         let mut evaluator = start("evaluator", &["--input", "2", "--connect", &address]);
         let _ = wait.recv_timeout(Duration::from_millis(moment * moment * 2 + moment * 7));

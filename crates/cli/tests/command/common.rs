@@ -19,6 +19,11 @@ pub(crate) fn blindcore(dir: &Path) -> Command {
     command
 }
 
+/// An address of one test's own, where the machine has more than one for itself: ports that it frees are nobody else's.
+pub(crate) fn own_host(test: u8) -> String {
+    if cfg!(target_os = "linux") { format!("127.77.1.{test}") } else { "127.0.0.1".into() }
+}
+
 /// Whether tests may take minutes: `make test-long` sets `BLINDCORE_LONG`, for all figures and as many lookups as count.
 pub(crate) fn long() -> bool {
     std::env::var_os("BLINDCORE_LONG").is_some()

@@ -32,7 +32,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr, stdout};
+use common::{Serving, blindcore, code, json, own_host, refused, run, run_with_input, stderr, stdout};
 
 fn phone_book(dir: &Path, rows: usize) {
     let rows: String =
@@ -293,9 +293,8 @@ fn a_table_built_anew_is_another() {
         let _ = std::fs::remove_dir_all(folder.join("book.db"));
         assert_eq!(code(&run(folder, &build)), 0);
     }
-    // An address of this test's own, where the machine has more than one for itself: at 127.0.0.1 somebody's connection
-    // could take the port between the servers.
-    let host = if cfg!(target_os = "linux") { "127.77.1.2" } else { "127.0.0.1" };
+    // At a shared address somebody's connection could take the port between the servers.
+    let host = own_host(2);
     let first = Serving::start_at(dir.path(), &["book.db"], &format!("{host}:0"));
     let port = first.url.rsplit(':').next().unwrap().to_owned();
     let options = blindcore_client::Options { cache: blindcore_client::CacheDir::None, ..Default::default() };

@@ -221,7 +221,7 @@ fn limits_are_set_and_checked() {
 #[cfg(target_os = "linux")]
 fn a_server_under_attack_answers_honest_clients() {
     let dir = tempfile::tempdir().unwrap();
-    let sizes = ["--clients", "20", "--hostile", "5", "--mib", "1", "--seconds", "1", "--repeat", "1"];
+    let sizes = ["--clients", "20", "--hostile", "5", "--mib", "1", "--seconds", "3", "--repeat", "1"];
     let result = json(&run(dir.path(), &[&["bench", "serve", "--json"][..], &sizes].concat()));
     let counts = &result["machine"]["settings"]["counts"];
     assert!(counts["honest_answered"].as_u64().unwrap() >= 15, "{counts}");
