@@ -78,7 +78,7 @@ def selection(options):
     # The command depends on all: with it, dependencies are built with the features that the whole workspace gives them,
     # and not a second time with fewer.
     crates = [word for name in {*chosen, "blindcore-cli"} for word in ("-p", name)]
-    libraries, units, programs = [], False, []
+    libraries, units, kinds = [], False, []
     for name in chosen:
         for target in packages[name]["targets"]:
             kind = target["kind"][0]
@@ -91,11 +91,11 @@ def selection(options):
                     cargo(["build", "--locked", "-p", name, "-p", "blindcore-cli", "--example", target["name"]]), cwd=ROOT, check=True
                 )
             elif target["test"] and (kind == "bin" or kind == "test" and not options.lib):
-                programs += [f"--{kind}", target["name"]]
-    programs += ["--lib"] if units else []
+                kinds += [f"--{kind}", target["name"]]
+    kinds += ["--lib"] if units else []
     examples = [word for name in [*libraries, "blindcore-cli"] for word in ("-p", name)]
     # Of crates without unit tests nothing is left to build where unit tests alone are asked for.
-    return [*crates, *programs] if programs else [], examples if documented and libraries else []
+    return [*crates, *kinds] if kinds else [], examples if documented and libraries else []
 
 
 def run(job, threads, filters):

@@ -18,8 +18,8 @@ use blindcore_lookup::keyword::{Index, open};
 use blindcore_lookup::{Client, Decoded, Geometry, Params, Selection, schemes};
 
 const WORKER: &str = "BLINDCORE_CONSTANT_WORK";
-/// How often a group is traced until its traces are alike. Of the public words that a query expands, one that is not below the
-/// modulus is drawn again: of `onionpir`'s 4096 one is, once in 700 traces. What a target decides shows each time.
+/// How often a group is traced until its traces are alike. A public word that is not below its modulus is drawn again, in one of 700
+/// traces of `onionpir`; what a target decides shows each time.
 const TRIES: usize = 3;
 
 fn main() {

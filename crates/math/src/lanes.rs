@@ -73,8 +73,8 @@ mod tests {
 
     /// With the machine's kernels, and without.
     fn both(test: impl Fn()) {
-        test();
-        limited_to(Level::Portable, test);
+        limited_to(Level::Avx512, &test);
+        limited_to(Level::Portable, &test);
     }
 
     fn random(len: usize) -> Vec<u64> {
