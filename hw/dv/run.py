@@ -95,8 +95,6 @@ def source(module):
 
 # Low, since most of a bench's time is Python's.
 OPTIMISED = "-O1"
-# Pipelines of BITS a stage have many statements that run for few clocks.
-NOT_OPTIMISED = "-O0"
 # What every bench includes.
 HEADERS = "headers.h"
 
@@ -121,12 +119,11 @@ class Ports(Verilator):
     parameters can be reached, not every signal, and the simulator's own objects and headers are compiled once for all benches."""
 
     runtime = None
-    level = OPTIMISED
 
     def _build_command(self):
         verilate, make = super()._build_command()
         verilate.remove("--public-flat-rw")
-        options = self.level
+        options = OPTIMISED
         if self.runtime:
             make += ["VK_GLOBAL_OBJS=", "LOADLIBES=" + " ".join(map(str, objects(self.runtime)))]
             options += f" -include {self.runtime / HEADERS}"
@@ -144,8 +141,6 @@ def build(module, parameters, folder, runtime):
         ports.write_text(text)
     runner = Ports()
     runner.runtime = runtime
-    if parameters.get("BITS"):
-        runner.level = NOT_OPTIMISED
     runner.build(
         sources=[
             HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", HW / "rtl/sifo/hg_pkg.sv", HW / "rtl/phepu/ph_pkg.sv",
