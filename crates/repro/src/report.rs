@@ -87,18 +87,19 @@ pub fn make(results: Option<&Path>, progress: &mut dyn Progress) -> anyhow::Resu
         Err(e) if results.is_some() => return Err(e),
         gates => gates,
     };
-    let mut note = None;
-    let (mut lines, gates) = match (simulated(progress), gates) {
+    together(simulated(progress), gates)
+}
+
+/// Both halves, or the one that is there with a note of the other.
+fn together(
+    simulated: anyhow::Result<Vec<Line>>,
+    gates: anyhow::Result<Vec<Line>>,
+) -> anyhow::Result<Report> {
+    let (mut lines, gates, note) = match (simulated, gates) {
         (Err(e), Err(_)) => return Err(e),
-        (Err(e), Ok(gates)) => {
-            note = Some(format!("without simulation: {e:#}"));
-            (Vec::new(), gates)
-        }
-        (Ok(lines), Err(e)) => {
-            note = Some(format!("without synthesis: {e:#}"));
-            (lines, Vec::new())
-        }
-        (Ok(lines), Ok(gates)) => (lines, gates),
+        (Err(e), Ok(gates)) => (Vec::new(), gates, Some(format!("without simulation: {e:#}"))),
+        (Ok(lines), Err(e)) => (lines, Vec::new(), Some(format!("without synthesis: {e:#}"))),
+        (Ok(lines), Ok(gates)) => (lines, gates, None),
     };
     lines.extend(tables()?);
     lines.extend(machines());
@@ -477,5 +478,40 @@ fn block(path: &Path, value: &Value, lines: &mut Vec<Line>) {
             published,
             picojoules.map_or(Vec::new(), of),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_half_is_a_report_and_both_are_one() {
+        let clocks = || {
+            let (what, paper) = ("64 GB: clocks", Some(THESIS_CYCLES as f64));
+            vec![Line::new("Section 6.4", "clocks", what, 12_833_320_000.0, "clocks", paper, By::Simulated)]
+        };
+        let gates = || {
+            vec![Line::new("Section 6.4", "period", "shortest clock", 3500.0, "ps", None, By::Synthesised)]
+        };
+        let missing = || Err(anyhow::anyhow!("not there"));
+        for (simulated, synthesised, note) in [
+            (true, true, None),
+            (false, true, Some("without simulation: not there")),
+            (true, false, Some("without synthesis: not there")),
+        ] {
+            let clocks = if simulated { Ok(clocks()) } else { missing() };
+            let gates = if synthesised { Ok(gates()) } else { missing() };
+            let report = together(clocks, gates).expect("half of it");
+            assert_eq!(report.note(), note);
+            let document = report.document();
+            let has = |id: &str| document["rows"].as_array().expect("rows").iter().any(|row| row["id"] == id);
+            assert_eq!((has("clocks"), has("period")), (simulated, synthesised));
+            let text = report.text();
+            let line = text.lines().find(|line| line.starts_with("64 GB: clocks "));
+            let words = line.map(|line| line.split_whitespace().skip(3).collect::<Vec<_>>());
+            assert_eq!(words, simulated.then(|| vec!["12833320000", "clocks", "12833318209", "1.00000"]));
+        }
+        assert_eq!(together(missing(), missing()).expect_err("neither").to_string(), "not there");
     }
 }
