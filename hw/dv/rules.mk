@@ -8,9 +8,9 @@ dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for s
 	$(PYTHON) dv/run.py --out $(OUT)/dv --seed $(SEED) $(if $(BINS),--bins) $(BENCH)
 
 .PHONY: proofs
-proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name...
-	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(PROOF)
+proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name..., ALL=1 for every mutant
+	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(if $(ALL),--all) $(PROOF)
 
 .PHONY: check
 check: ## lint, dv and proofs, unless they have passed on these sources
-	@+python3 cached.py --stamp $(OUT)/checked --reads rtl dv/benches dv/models dv/run.py dv/rules.mk $(wildcard dv/formal/*.*) dv/formal/bitwuzla Makefile requirements.txt -- $(MAKE) --no-print-directory lint dv proofs
+	@+python3 cached.py --stamp $(OUT)/checked --reads rtl dv/benches dv/models dv/run.py dv/rules.mk $(wildcard dv/formal/*.*) Makefile requirements.txt -- $(MAKE) --no-print-directory lint dv proofs
