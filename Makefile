@@ -18,7 +18,7 @@ help:
 	@echo "make test       every test: the workspace's, the hardware's benches and proofs"
 	@echo "make test-rust  the workspace's tests, with those chips that have been built; CRATES=\"math sum\" for some crates"
 	@echo "make test-hw    the hardware's libraries, lint, benches and proofs"
-	@echo "make test-long  the command's tests with 10,000 lookups, 1,000 for every scheme, all figures and mutants of the chips: twenty minutes"
+	@echo "make test-long  the command's tests with 10,000 lookups, 1,000 for every scheme, all figures of the chips"
 	@echo "make test-repeat   the workspace's tests TIMES=$(TIMES) times, until one fails: for nights"
 	@echo "make test-ray   sweeps on a real Ray, with a node that is killed: two minutes; installs ray $(RAY) into target/ray"
 	@echo "make lint       format, clippy, documentation, licences of dependencies"
@@ -55,7 +55,6 @@ test-hw: tools-build
 test-long: tools-build
 	$(MAKE) -C hw -j 2 libraries
 	BLINDCORE_LONG=1 BLINDCORE_RTL=$$PWD/target/hw python3 scripts/test.py -p cli -p accel-rtl
-	$(MAKE) -C hw proofs ALL=1
 
 test-repeat: tools-build
 	python3 scripts/test.py --repeat $(TIMES)

@@ -38,6 +38,14 @@ module f_bc_arbiter #(
     for (int unsigned i = 0; i < REQUESTS; i++) ahead[i] = (i + REQUESTS - next % REQUESTS) % REQUESTS;
   end
 
+  for (genvar i = 0; i < REQUESTS; i++) begin : gen_request
+    always_comb begin
+      if (rst_ni) begin
+        if (grant_o[i]) a_data : assert (data_o == data_i[i]);
+        a_no_starvation : assert (passed_q[i] < REQUESTS);
+      end
+    end
+  end
   always_comb begin
     if (rst_ni) begin
       a_one : assert ((grant_o & (grant_o - 1'b1)) == '0);
@@ -45,9 +53,6 @@ module f_bc_arbiter #(
       a_works : assert (valid_o == (valid_i != '0) && valid_o == (grant_o != '0));
       a_ready : assert (ready_o == (ready_i ? grant_o : '0));
       for (int unsigned i = 0; i < REQUESTS; i++) begin
-        if (grant_o[i]) assert (data_o == data_i[i]);
-        // No starvation.
-        assert (passed_q[i] < REQUESTS);
 `ifdef INDUCTION // the order, and that whoever is held came before those that were passed since
         assert ((after_q >> i & 1) == 32'(i >= next));
         assert (passed_q[i] == 0 || (waits_q[i] && passed_q[i] + ahead[i] < REQUESTS));

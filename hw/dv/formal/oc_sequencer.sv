@@ -131,10 +131,6 @@ module f_oc_sequencer
     m_overrun : assume (!sram_overrun_o && !rf_overrun_o);
     m_valid : assume (rf_valid == (tiles_g != '0));
     m_sum : assume (sum_i == flight_g[FLIGHT-1]);
-`ifdef GUIDED
-    m_guide : assume ({config_i.rf_rows[A], config_i.rf_rows[B], config_i.rf_rows[C]} == 12'h111 && config_i.c_banks == 4'd3 &&
-      tile_valid_i && drain_ready_i && !start_i && rf_last && word == '0);
-`endif
     if (begun_q && !stepped_q) m_nest : assume (at == at_q && {first, run_last, last} == marks_q);
     if (begun_q && !rf_stepped_q) m_rf_nest : assume (word == word_q && {rf_run_first[C], rf_run_last[C], rf_last} == rf_marks_q);
     if (begins_g) m_begins : assume (rf_run_first[C]);
@@ -259,8 +255,9 @@ module f_oc_sequencer
   logic [BANKS-1:0] c_used, alive, in_flight; // of C: used, not stored yet, with a sum in flight
   logic [BANKS-1:0][ROWS-1:0] row_in_flight;
   logic [1:0][7:0] open;
+  logic summed, on_its_way; // what is stored to the row that is read; the sum of the product's word
   always_comb begin
-    {a_used, b_used, c_used, open} = '0;
+    {a_used, b_used, c_used, open, summed, on_its_way} = '0;
     for (int unsigned i = 0; i < 2; i++) begin
       if (32'(tiles_g) > i) begin
         a_used[tile_g[i].a_bank] = 1'b1;
@@ -271,6 +268,7 @@ module f_oc_sequencer
     for (int unsigned k = 0; k < BANKS; k++) begin
       alive[k] = in_g[k] != '0;
       for (int unsigned j = 0; j < ROWS; j++) begin
+        summed |= in_g[k][j] && from_g[k][j] == row;
         row_in_flight[k][j] = run_g && run_word_g[3:1] == c_begin(4'(k)) + 3'(j);
         for (int unsigned i = 0; i < FLIGHT; i++) begin
           row_in_flight[k][j] |= flight_g[i] && flight_word_g[i][3:1] == c_begin(4'(k)) + 3'(j);
@@ -279,6 +277,7 @@ module f_oc_sequencer
       in_flight[k] = |(row_in_flight[k] & {c_rows == 3'd2, 1'b1});
       if (alive[k]) open[half_g[k]] += 8'd1;
     end
+    for (int unsigned i = 0; i < FLIGHT; i++) on_its_way |= flight_g[i] && flight_word_g[i] == c_word;
   end
 
   always_comb begin
@@ -292,9 +291,7 @@ module f_oc_sequencer
         if (x == 2'(C)) begin
           a_free_c : assert (!c_used[c_bank_g] && !in_g[c_bank_g][row_g] && !(row_g == 1'b0 && alive[c_bank_g]));
           a_no_sum : assert (!in_flight[c_bank_g]);
-          for (int unsigned k = 0; k < BANKS; k++) begin
-            for (int unsigned j = 0; j < ROWS; j++) assert (!in_g[k][j] || from_g[k][j] != row);
-          end
+          a_stored : assert (!summed);
         end
       end
       a_fill : assert (fill_o == read_g && (!read_g || (fill_row_o == to_row_g && fill_zero_o == zero_g)));
@@ -316,7 +313,7 @@ module f_oc_sequencer
         a_bank : assert (32'(word[A]) < 2 * 32'(a_rows) && 32'(word[B]) < 2 * 32'(b_rows) && 32'(word[C]) < 2 * 32'(c_rows));
         if (refresh_o) begin
           a_begins : assert (!run_g && c_word_o == rf_out.c + word[C] && !store_o);
-          for (int unsigned i = 0; i < FLIGHT; i++) assert (!flight_g[i] || flight_word_g[i] != c_word);
+          a_alone : assert (!on_its_way);
         end else begin
           a_goes_on : assert (run_g && run_word_g == c_word);
         end

@@ -129,11 +129,6 @@ module f_oc_tile_loader
     if (begun_q && used_o == used_q) m_grows : assume (loaded_i >= loaded_q);
     if (begun_q && started_q) m_none : assume (filled_i == '0 && drained_i == '0);
     else if (begun_q) m_in_order : assume (filled_i >= filled_q && drained_i >= drained_q);
-`ifdef GUIDED
-    m_guide : assume (config_i.sram_rows == {3{SRAM_ADDRESS'(1)}} && config_i.one_beat == '1 && config_i.inner_stride == '0 &&
-      config_i.group_stride == '0 && config_i.b_base == '0 && {dram_ready_i, dram_valid_i,
-      write_ready_i, tile_ready_i} == '1 && start_i == (state_q == 3'd0));
-`endif
     if (begun_q && !stepped_q) m_nest : assume (address == address_q && {last, first, final_visit, run_last} == marks_q);
   end
 
@@ -241,7 +236,9 @@ module f_oc_tile_loader
         a_free : assert (free[x]);
         a_goes : assert (in == where_t'{mark: 1'b0, lanes: lanes, half: one_beat || !beat_g[0] ? 2'b01 : 2'b10,
           row: base[x] + SRAM_ADDRESS'(one_beat ? beat_g : beat_g >> 1)});
+`ifdef INDUCTION
         a_within : assert (beat_g < beats);
+`endif
       end
       if (overrun_o) a_overrun : assert (running_g && done != '1 && over);
       if (tiles_valid) begin
