@@ -410,7 +410,7 @@ def prove(entry, out, versions):
         met = [line for line in lines if "Reached cover statement" in line]
         log += ["", f"== {module}, met within {within} clocks", *(met if good else lines)]
         print(f"{module + ', met: ' + str(len(met)):56} {'met' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
-    # sby would start yosys three times for each of the many mutants: once does, with the same passes.
+    # sby would start yosys three times for each of the many mutants: once does for all, with the same passes, but keeps no names for traces.
     changes = [[(old, new)] + ([tuple(more)] if more else []) for old, new, _, _, *more in mutants]
     tasks = [out / f"{module}-mutant{i}" for i in range(len(mutants))]
     whole = out / f"{module}-whole"
