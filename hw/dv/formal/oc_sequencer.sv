@@ -255,7 +255,7 @@ module f_oc_sequencer
   logic [BANKS-1:0] c_used, alive, in_flight; // of C: used, not stored yet, with a sum in flight
   logic [BANKS-1:0][ROWS-1:0] row_in_flight;
   logic [1:0][7:0] open;
-  logic summed, on_its_way; // what is stored to the row that is read; the sum of the product's word
+  logic summed, on_its_way; // the row that is read is still to be stored to; a sum in flight goes to the product's word
   always_comb begin
     {a_used, b_used, c_used, open, summed, on_its_way} = '0;
     for (int unsigned i = 0; i < 2; i++) begin

@@ -236,7 +236,7 @@ module f_oc_tile_loader
         a_free : assert (free[x]);
         a_goes : assert (in == where_t'{mark: 1'b0, lanes: lanes, half: one_beat || !beat_g[0] ? 2'b01 : 2'b10,
           row: base[x] + SRAM_ADDRESS'(one_beat ? beat_g : beat_g >> 1)});
-`ifdef INDUCTION
+`ifdef INDUCTION // whatever the module does: both are counted here
         a_within : assert (beat_g < beats);
 `endif
       end
