@@ -19,24 +19,19 @@ const KEYS: usize = 256;
 const RECORDS: u64 = 1 << 20;
 const RECORD_BYTES: usize = 256;
 
-/// The scheme without a hint, whose rows have the short names, and one under registered keys.
-const SCHEMES: [&str; 2] = ["hintless", "onionpir2"];
-
-/// Measures rows `lookup.batch256*`.
+/// Measures rows `lookup.batch256*`: of a scheme without a hint, whose rows have the short names, and of one under registered keys.
 ///
 /// # Errors
 /// No parameter set holds the table, the device or memory fails, or an answer doesn't decode to what was asked for.
 pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
     let records = RECORDS.min((args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64).max(1);
     let mut rows = Vec::new();
-    for name in SCHEMES {
-        let params = plan(records, RECORD_BYTES, true, SchemeChoice::Only(schemes::find(name)?))?;
-        rows.extend(of(args, records, params, one, progress)?);
-    }
-    for row in &mut rows {
-        if let Some(id) = row.id.strip_suffix(".hintless") {
-            row.id = id.to_owned().into();
-        }
+    for registered in [false, true] {
+        let mut schemes = schemes::without_hint().into_iter();
+        let Some(scheme) = schemes.find(|scheme| scheme.registers_keys() == registered) else { continue };
+        let params = plan(records, RECORD_BYTES, true, SchemeChoice::Only(scheme))?;
+        let suffix = if registered { format!(".{scheme}") } else { String::new() };
+        rows.extend(of(args, records, params, &suffix, one, progress)?);
     }
     Ok(rows)
 }
@@ -120,6 +115,7 @@ fn of(
     args: &Options,
     records: u64,
     params: Params,
+    suffix: &str,
     one: &Device,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<Row>> {
@@ -154,7 +150,7 @@ fn of(
     let alone = rate(&single, 1).median();
     let of_batch = |bytes: usize| (bytes * buckets.count()) as f64;
     let row = |what: &str, text, unit, value, of, of_value| {
-        Row::new(format!("lookup.{what}.{scheme}"), text, unit, 1, value, of, of_value)
+        Row::new(format!("lookup.{what}{suffix}"), text, unit, 1, value, of, of_value)
     };
     Ok(vec![
         row(

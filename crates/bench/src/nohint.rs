@@ -30,10 +30,11 @@ const DISTINCT: usize = 4;
 pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
     let records = ((args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64).max(1);
     let mut found = Vec::new();
-    let classical = SchemeChoice::Only(schemes::find("hintless")?);
-    for (choice, rows) in
-        [(Some(classical), rows as fn(&Of) -> Vec<Row>), (SchemeChoice::quantum(), quantum_rows)]
-    {
+    let classical = schemes::without_hint().into_iter().find(|scheme| !scheme.registers_keys());
+    for (choice, rows) in [
+        (classical.map(SchemeChoice::Only), rows as fn(&Of) -> Vec<Row>),
+        (SchemeChoice::quantum(), quantum_rows),
+    ] {
         let Some(choice) = choice else { continue };
         let params = plan(records, RECORD_BYTES, false, choice)?;
         found.extend(rows(&of(&params, args, one, progress)?));

@@ -56,7 +56,7 @@ pub use error::Error;
 pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 pub use plan::{MAX_HINT_BYTES, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
-pub use schemes::{InsecureOnionPir2021, InsecurePlain, Scheme, SchemeRef};
+pub use schemes::{InsecureOnionPir2021, InsecurePlain, SHORT_HINT_BYTES, Scheme, SchemeRef};
 pub use server::{
     OperandBytes, PREPARING, Preprocessing, SchemeServer, Server, pack_group, preprocess, preprocess_placed,
 };

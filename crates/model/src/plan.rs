@@ -153,11 +153,11 @@ impl Plan {
             ));
         }
         if q.batch.is_some() && table.batches.is_none() {
-            notes.push(
+            notes.push(format!(
                 "`db build` makes no batches for this table: they are of keys, of records of one slot, and of schemes without a hint \
-                 (--scheme hintless)"
-                    .into(),
-            );
+                 ({})",
+                schemes::option_without_hint()
+            ));
         }
         let load = &costs.load;
         notes.push(format!(

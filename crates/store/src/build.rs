@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use blindcore_accel::Device;
 use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks};
+use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, schemes};
 use blindcore_units::{Progress, bytes};
 use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
@@ -437,8 +437,9 @@ fn check_batches(source: &SourceSpec, params: Params, blocks: u32) -> Result<(),
     if params.hint_bytes() > SHORT_HINT_BYTES as u64 {
         return Err(StoreError::Unfit(format!(
             "scheme {} has a hint, which clients would fetch of each bucket; choose one with nothing to fetch, such as \
-             --scheme hintless, or leave --batch out",
-            params.scheme
+             {}, or leave --batch out",
+            params.scheme,
+            schemes::option_without_hint()
         )));
     }
     Ok(())

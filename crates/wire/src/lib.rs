@@ -37,6 +37,7 @@ mod slot;
 mod table;
 mod value;
 
+pub use blindcore_lookup::SHORT_HINT_BYTES;
 pub use check::{
     MAX_COLUMN_NAME_BYTES, MAX_NAME_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, TableError,
     check_column_name, check_table_name,
@@ -45,7 +46,7 @@ pub use codec::{CodecError, KeyError};
 pub use key_form::KeyForm;
 pub use key_type::KeyType;
 pub use kind::PartKind;
-pub use part::{PartDescription, PerPart, SHORT_HINT_BYTES};
+pub use part::{PartDescription, PerPart};
 pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
 pub use slot::{Change, decode_key_slot, encode_key_slot};

@@ -34,9 +34,6 @@ impl<T> IndexMut<PartKind> for PerPart<T> {
     }
 }
 
-/// A hint of no more bytes comes with a table's description.
-pub const SHORT_HINT_BYTES: usize = 256;
-
 impl proto::Table {
     /// The message of a part, if the table has it.
     pub fn part_mut(&mut self, kind: PartKind) -> Option<&mut proto::Part> {

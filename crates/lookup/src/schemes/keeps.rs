@@ -1,5 +1,8 @@
 //! What a client keeps.
 
+/// A hint of no more bytes is a seed, and comes with a table's description: there is nothing to fetch.
+pub const SHORT_HINT_BYTES: usize = 256;
+
 /// What a client keeps between lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

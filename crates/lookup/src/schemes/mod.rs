@@ -32,7 +32,7 @@ mod sealpir;
 mod simple;
 mod spare;
 
-pub use keeps::Keeps;
+pub use keeps::{Keeps, SHORT_HINT_BYTES};
 pub use onionpir::InsecureOnionPir2021;
 pub use plain::InsecurePlain;
 pub use scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
@@ -76,6 +76,19 @@ pub fn offered() -> Vec<SchemeRef> {
 #[must_use]
 pub fn usual() -> Vec<SchemeRef> {
     offered().into_iter().filter(|scheme| !scheme.for_comparison()).collect()
+}
+
+/// Those of [`usual`] whose clients fetch nothing before they ask: a hint is a seed at most, however large the table is.
+#[must_use]
+pub fn without_hint() -> Vec<SchemeRef> {
+    let short = |params: crate::Params| params.hint_bytes() <= SHORT_HINT_BYTES as u64;
+    usual().into_iter().filter(|scheme| scheme.representative(1 << 20).is_ok_and(short)).collect()
+}
+
+/// An option that takes one of [`without_hint`], for messages.
+#[must_use]
+pub fn option_without_hint() -> String {
+    without_hint().first().map(|scheme| format!("--scheme {scheme}")).unwrap_or_default()
 }
 
 /// Names of the offered schemes, for messages.
@@ -165,6 +178,17 @@ mod tests {
         ];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
         assert_eq!(names[2..], later);
+    }
+
+    #[test]
+    fn schemes_without_a_hint_fetch_no_more_for_a_large_table() {
+        for scheme in usual() {
+            let hint = |bytes| scheme.representative(bytes).unwrap().hint_bytes();
+            let (small, large) = (hint(1 << 20), hint(1 << 30));
+            assert_eq!(without_hint().contains(&scheme), small == large && small <= 256, "{scheme}");
+        }
+        let registers: Vec<_> = without_hint().iter().map(|scheme| scheme.registers_keys()).collect();
+        assert!(registers.contains(&true) && registers.contains(&false));
     }
 
     #[test]
