@@ -152,6 +152,28 @@ pub fn server(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(config))
 }
 
+/// What is wrong with the certificate that a server shows, the first of its chain, if our clients refuse it whomever they trust: it
+/// has expired, is not valid yet, or is an authority's. It can be served all the same, and time may mend it.
+///
+/// # Errors
+/// As [`certificates`].
+pub fn refused_by_all(chain: &Path) -> Result<Option<Error>, Error> {
+    let why = match trust::refused_by_all(&certificates(chain)?[0]) {
+        Some(Fault::Expired) => {
+            "it has expired, and clients refuse it; put a new one there and send SIGHUP".into()
+        }
+        Some(Fault::NotYet) => {
+            "it is not valid yet, and clients refuse it until then; check this machine's clock".into()
+        }
+        Some(Fault::Authority) => format!(
+            "it says that it is an authority's, and clients refuse such a one as a server's; make another: {}",
+            recipe("NAME")
+        ),
+        _ => return Ok(None),
+    };
+    Ok(Some(Error { what: "certificate", path: chain.display().to_string(), why }))
+}
+
 /// A client's side of TLS 1.2 and 1.3 for HTTP/2: trusts Mozilla's list of authorities, and whom the certificates in `ca` are
 /// of beside it ([`Trust`]). The server's name is checked against its certificate.
 ///

@@ -16,7 +16,7 @@ use rustls::{
     SignatureScheme,
 };
 
-use crate::{Error, certificates, provider, trusted};
+use crate::{Error, Fault, certificates, provider, trusted};
 
 /// Certificates that are trusted. One that says that it is an authority's (`CA:TRUE`) vouches for all that it signed, by
 /// whatever name. Any other is its holder's own: it is taken where it is shown itself, and what its holder signs is not.
@@ -107,12 +107,24 @@ fn only(certificate: &CertificateDer<'static>) -> Result<RootCertStore, TlsError
     Ok(roots)
 }
 
-/// Whether a certificate vouches for others. The library looks at what one says of itself only where it is a peer's, and at
-/// its time before; of version 1 no peer has any, and nothing says whose they are.
-fn is_authority(certificate: &CertificateDer<'static>) -> Result<bool, TlsError> {
+/// Judges a certificate as that of a peer whom nobody but itself vouches for: first its time, then whether it is an authority's.
+fn alone(certificate: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::new(only(certificate)?), provider()).build();
-    let verifier = verifier.expect("there is a root, and no lists of what is revoked");
+    Ok(verifier.expect("there is a root, and no lists of what is revoked"))
+}
+
+/// Why a certificate is refused now by whoever is shown it and whomever they trust: for its time, or as an authority's.
+pub(crate) fn refused_by_all(certificate: &CertificateDer<'static>) -> Option<Fault> {
+    let verified =
+        alone(certificate).and_then(|own| own.verify_client_cert(certificate, &[], UnixTime::now()));
+    let fault = Fault::of(&verified.err()?);
+    matches!(fault, Fault::Expired | Fault::NotYet | Fault::Authority).then_some(fault)
+}
+
+/// Whether a certificate vouches for others, whatever its time. Of version 1 no peer has any, and nothing says whose they are.
+fn is_authority(certificate: &CertificateDer<'static>) -> Result<bool, TlsError> {
+    let verifier = alone(certificate)?;
     let mut now = UnixTime::now();
     // It is too young or too old once at most.
     for _ in 0..2 {
@@ -275,7 +287,6 @@ mod tests {
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 
     use super::*;
-    use crate::Fault;
 
     type Signer = CertifiedIssuer<'static, KeyPair>;
 
@@ -362,9 +373,20 @@ mod tests {
                 (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(to, 1, 1));
                 let made = by_itself(params);
                 assert_eq!(is_authority(made.der()).unwrap(), authority, "{from} to {to}");
+                let refused = match (from, to) {
+                    (_, 2021) => Some(Fault::Expired),
+                    (3000, _) => Some(Fault::NotYet),
+                    _ => authority.then_some(Fault::Authority),
+                };
+                assert_eq!(refused_by_all(made.der()), refused, "{from} to {to}");
             }
         }
         let ca = by_itself(params("ca", true));
         assert!(is_authority(signed(&params("between", true), &ca).der()).unwrap());
+        assert_eq!(
+            refused_by_all(signed(&params("bob", false), &ca).der()),
+            None,
+            "its signer may be trusted"
+        );
     }
 }

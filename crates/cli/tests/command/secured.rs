@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedKey, IsCa, KeyPair, date_time_ymd,
+    generate_simple_self_signed,
+};
 
 use crate::common::{Serving, blindcore, code, json, refused, run, stderr, stdout};
 
@@ -138,6 +141,45 @@ fn hangup_reads_certificates_and_tokens_anew() {
     for token in ["eve.token", "ada.token"] {
         refused(&get("second.crt", token), &["ask its operator"]);
     }
+}
+
+/// A server starts with a certificate that no client takes, and says so; its clients say the same.
+#[test]
+#[cfg(unix)]
+fn certificates_that_clients_refuse_are_named_by_the_server() {
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let key = KeyPair::from_pem(&std::fs::read_to_string(dir.join("own.key")).unwrap()).unwrap();
+    let replaced = |change: fn(&mut CertificateParams)| {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        change(&mut params);
+        std::fs::write(dir.join("own.crt"), params.self_signed(&key).unwrap().pem()).unwrap();
+    };
+    replaced(|params| params.not_after = date_time_ymd(2021, 1, 1));
+    let server = serve(dir);
+    assert!(server.started.iter().any(|line| line.contains("certificate own.crt: it has expired")));
+    let get = || {
+        server.get(dir, &["--table", "book", "--key", "bob", "--ca", "own.crt", "--token-file", "ada.token"])
+    };
+    refused(&get(), &["has expired"]);
+    for (change, said, refusal) in [
+        (
+            (|params| params.not_before = date_time_ymd(3000, 1, 1)) as fn(&mut CertificateParams),
+            "it is not valid yet",
+            "not valid yet",
+        ),
+        (|params| params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained), "CA:FALSE", "CA:FALSE"),
+    ] {
+        replaced(change);
+        server.hang_up();
+        server.line(said);
+        server.line("certificates were read again");
+        refused(&get(), &[refusal]);
+    }
+    replaced(|_| ());
+    server.hang_up();
+    server.line("certificates were read again");
+    assert_eq!(code(&get()), 0);
 }
 
 /// Fewer connections in all leave one address no more than half of them, so that its silent ones give way.

@@ -68,7 +68,9 @@ impl AccessFiles {
         let load = |(chain, key): &(PathBuf, PathBuf)| {
             [chain, key].into_iter().try_for_each(|path| check_ordinary(path))?;
             secret::exposed("private key", key).iter().for_each(|warning| tracing::warn!("{warning}"));
-            Ok(blindcore_tls::server(chain, key)?)
+            let config = blindcore_tls::server(chain, key)?;
+            blindcore_tls::refused_by_all(chain)?.iter().for_each(|warning| tracing::warn!("{warning}"));
+            Ok(config)
         };
         self.tls.as_ref().map(load).transpose()
     }
