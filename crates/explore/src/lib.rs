@@ -21,6 +21,7 @@
 //! Costs themselves are [`blindcore_model::chip`]'s.
 
 mod best;
+mod counted;
 pub mod expression;
 pub mod front;
 mod journal;

@@ -22,8 +22,8 @@ use anyhow::{Context, anyhow, bail, ensure};
 use blindcore_units::{one_line, quoted};
 use serde::{Deserialize, Serialize};
 
+use crate::counted::Counted;
 use crate::point::{Outcome, columns, compute};
-use crate::run::Counted;
 use crate::sources::Sources;
 use crate::sweep::Sweep;
 

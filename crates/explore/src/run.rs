@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use anyhow::Context;
-use blindcore_units::{Progress, Unit};
+use blindcore_units::Progress;
 
 use crate::best::{Best, best};
+use crate::counted::Counted;
 use crate::front::front;
 use crate::journal::Journal;
 use crate::point::{Outcome, columns, compute};
@@ -101,36 +102,6 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
     Ok(results)
 }
 
-/// Takes what is finished, and says how far the sweep is.
-pub(crate) struct Counted<'a> {
-    take: &'a mut dyn FnMut(Vec<Outcome>, usize) -> anyhow::Result<()>,
-    all: usize,
-    resumed: usize,
-    done: usize,
-    progress: &'a mut dyn Progress,
-}
-
-impl Counted<'_> {
-    /// Takes finished points, none or more.
-    ///
-    /// # Errors
-    /// They can't be kept, or the progress stops the sweep.
-    pub(crate) fn take(&mut self, batch: Vec<Outcome>) -> anyhow::Result<()> {
-        let count = batch.len();
-        if count > 0 {
-            (self.take)(batch, self.done)?;
-        }
-        self.done += count;
-        let (done, all) = (self.resumed + self.done, self.all);
-        self.progress.at("exploring", done as u64, Some(all as u64), Unit::Items);
-        anyhow::ensure!(
-            !self.progress.stopped(),
-            "stopped with {done} of {all} points; run it again to go on"
-        );
-        Ok(())
-    }
-}
-
 /// Computes points on threads, and hands them over in batches of what is finished.
 fn compute_all(
     sweep: &Sweep,
@@ -205,7 +176,7 @@ mod tests {
     struct After(u64);
 
     impl Progress for After {
-        fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: Unit) {
+        fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: blindcore_units::Unit) {
             if done >= 5 {
                 self.0 = 0;
             }

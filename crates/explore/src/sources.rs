@@ -6,10 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-use crate::sweep::{PRESETS, Sweep};
-
-/// No file of a sweep, a machine or a table is longer.
-const MAX_BYTES: u64 = 1 << 20;
+use crate::sweep::{MAX_BYTES, PRESETS, Sweep, beside};
 
 /// The text of a sweep and those of the files that it names, from which the same sweep can be read on another machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,13 +52,6 @@ impl Sources {
         let other = |name: &str| self.others.get(name).cloned().context("its text is missing");
         Ok(Sweep::parse(&self.file, &self.text, &mut |name| other(name))?)
     }
-}
-
-/// The name and the text of a file beside a sweep's.
-pub(crate) fn beside(sweep: &Path, name: &str) -> anyhow::Result<(String, String)> {
-    let place = sweep.parent().unwrap_or(Path::new("")).join(name);
-    let text = blindcore_files::small::read_text(&place, MAX_BYTES)?;
-    Ok((place.display().to_string(), text.as_str().to_owned()))
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub const PRESETS: [(&str, &str); 4] = [
 ];
 /// The most points of a grid, those that constraints leave out among them.
 pub const MAX_POINTS: u64 = 1_000_000;
+/// No file of a sweep, a machine or a table is longer.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 /// The most values of an axis.
 const MAX_VALUES: usize = 100_000;
 
@@ -213,7 +215,7 @@ impl Sweep {
     /// # Errors
     /// It is not a sweep: one line with file, key, value and remedy.
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, Wrong> {
-        Self::parse(&path.display().to_string(), text, &mut |name| crate::sources::beside(path, name))
+        Self::parse(&path.display().to_string(), text, &mut |name| beside(path, name))
     }
 
     /// Reads a sweep's text; `other` gives the name and the text of a file that it names.
@@ -598,6 +600,13 @@ fn mapper(file: &MapperFile) -> Result<Mapper, String> {
         }
         other => Err(format!("mapper: search is {other:?}; say \"exhaustive\" or \"random\"")),
     }
+}
+
+/// The name and the text of a file beside a sweep's.
+pub(crate) fn beside(sweep: &Path, name: &str) -> anyhow::Result<(String, String)> {
+    let place = sweep.parent().unwrap_or(Path::new("")).join(name);
+    let text = blindcore_files::small::read_text(&place, MAX_BYTES)?;
+    Ok((place.display().to_string(), text.as_str().to_owned()))
 }
 
 #[cfg(test)]

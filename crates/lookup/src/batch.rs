@@ -21,13 +21,12 @@ use blindcore_accel::{Cost, Device, SharedBytes};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::constant_time::{equal_mask, less_mask};
+pub use crate::keyword::CHOICES;
 use crate::keyword::{ARITY, FINGERPRINT_BYTES, Index, KeyHash, MIN_COLUMNS, columns_for, fullest};
 use crate::params::{Geometry, Params};
 use crate::schemes::parallel;
 use crate::{Decoded, Error, RegisteredKeys, Selection, Server};
 
-/// Buckets that a record lies in.
-pub const CHOICES: usize = 3;
 /// The fewest keys of a batch.
 pub const MIN_KEYS: usize = 8;
 /// The most keys of a batch: placing takes a client the square of them.

@@ -12,12 +12,13 @@
 use blindcore_accel::prefetch;
 use zeroize::Zeroizing;
 
-use crate::batch::CHOICES;
 use crate::constant_time::{divide, equal_mask};
 pub use crate::lanes::{Lanes, Sums};
 use crate::params::Geometry;
 use crate::{Error, Selection};
 
+/// Buckets of a table's batches that a record lies in.
+pub const CHOICES: usize = 3;
 /// Bytes of a slot that tell a key from one that is not there. A key that is not there is taken for one that
 /// is with probability 2^-40, as rare as the failure of a lookup may be.
 pub const FINGERPRINT_BYTES: usize = 5;

@@ -27,6 +27,7 @@ pub mod ntt;
 mod public_matrix;
 mod row;
 mod sampler;
+mod stores;
 pub mod transfers;
 
 pub use digits::{CutDigit, Recombination, SignedDigits};

@@ -6,6 +6,7 @@ use polyval::{Polyval, universal_hash::UniversalHash};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::arch;
+pub use crate::stores::Stores;
 
 /// Numbered streams of pseudorandom words: AES-128 in counter mode, a stream a key. Wiped when dropped.
 ///
@@ -145,15 +146,6 @@ impl ColumnHash {
             }
         }
     }
-}
-
-/// How [`rows`] are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stores {
-    /// Into the caches: for what is read soon.
-    Cached,
-    /// Past the caches, where the processor can: for parts of what is larger than they are. A line is not read before it is written.
-    Streamed,
 }
 
 /// Rows of a matrix of 128 columns: bit `i` of row `j` is bit `j % 128` of `columns[i * stride + j / 128]`.

@@ -7,7 +7,8 @@ use blindcore_wire::proof::{plan, planned_root_bytes};
 use blindcore_wire::{ProofChoice, SHORT_HINT_BYTES};
 use serde::Serialize;
 
-use crate::cost::{Build, MONTH, Question, memory_of, preprocessing, stored_of};
+use crate::matrix::{Build, memory_of, preprocessing, stored_of};
+use crate::question::{MONTH, Question};
 use crate::rates::Rates;
 
 /// The buckets of a table's batches, as `db build --batch` makes them.

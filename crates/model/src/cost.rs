@@ -1,68 +1,20 @@
 //! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
 
 use blindcore_accel::Cost;
-use blindcore_lookup::schemes::{Operand, Run, yardstick};
 use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan_blocks};
 use blindcore_wire::ProofChoice;
 use blindcore_wire::proof::{plan, planned_root_bytes};
 use serde::Serialize;
 
 use crate::batches::{BatchCosts, Batches};
+use crate::matrix::{Build, memory_of, preprocessing, stored_of};
+use crate::question::{MONTH, Question};
 use crate::rates::Rates;
 
-/// Seconds of a month, a twelfth of a year of 365 days.
-pub(crate) const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
 /// Memory of a server beside its tables.
 const SERVER_BYTES: u64 = 16 << 20;
-/// Bytes of the pages that databases are copied to.
-const PAGE_BYTES: u64 = 2 << 20;
 /// The most epochs after which a database is rebuilt.
 const MAX_EPOCHS: u64 = 64;
-
-/// A table, its clients, and what things cost.
-#[derive(Clone, Debug, Serialize)]
-pub struct Question {
-    /// Rows, at least 1.
-    pub rows: u64,
-    /// Bytes of the longest record as it is stored, at least 1.
-    pub record_bytes: u64,
-    /// Bytes of the longest key; none where rows are found by their number.
-    pub key_bytes: Option<usize>,
-    /// Whether a table with keys can also be read by number.
-    pub directory: bool,
-    /// Whether slots carry proofs.
-    #[serde(skip)]
-    pub proofs: ProofChoice,
-    /// Bits per second from a client.
-    pub up: f64,
-    /// Bits per second to a client.
-    pub down: f64,
-    /// Lookups of a client in an epoch, at least 1.
-    pub queries: u64,
-    /// Seconds of an epoch.
-    pub epoch: f64,
-    /// Share of the rows that change in an epoch, 0 to 1.
-    pub changed: f64,
-    /// Clients.
-    pub clients: u64,
-    /// Queries in a pass, at most.
-    pub gather: usize,
-    /// Keys that clients ask for in one request, where the table has batches.
-    pub batch: Option<usize>,
-    /// What things cost.
-    pub prices: Prices,
-}
-
-/// What things cost, in any one currency.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Prices {
-    /// A core for an hour.
-    pub core_hour: f64,
-    /// A GB (10^9 B) of memory for a month.
-    pub gb_month: f64,
-    /// A GB of traffic, either way.
-    pub gb: f64,
-}
 
 /// How records lie: one in a slot, or a long one cut into blocks that are looked up together.
 #[derive(Clone, Copy, Debug)]
@@ -126,25 +78,6 @@ pub struct Costs {
     pub million: Million,
     /// What a batch takes; none where the table has no batches.
     pub batch: Option<BatchCosts>,
-}
-
-/// A build by stage, in seconds.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Build {
-    /// Reading a CSV file and sorting it.
-    pub read: f64,
-    /// Laying matrices out.
-    pub fill: f64,
-    /// Computing hints.
-    pub hint: f64,
-}
-
-impl Build {
-    /// The whole build.
-    #[must_use]
-    pub fn total(&self) -> f64 {
-        self.read + self.fill + self.hint
-    }
 }
 
 /// Lookups spread evenly over an epoch.
@@ -389,30 +322,6 @@ impl Table {
     }
 }
 
-/// Bytes of memory for `matrices` matrices whose operands lie one after another.
-pub(crate) fn memory_of(params: &Params, matrices: u64) -> u64 {
-    let bytes = |operand: &Operand| {
-        let bytes = matrices * operand.bytes() as u64;
-        if operand.is_stored() { bytes.next_multiple_of(PAGE_BYTES) } else { bytes }
-    };
-    params.operands().iter().map(bytes).sum()
-}
-
-/// Bytes of a matrix on disk, and of its hint.
-pub(crate) fn stored_of(params: &Params) -> u64 {
-    params.stored_operands().map(|o| o.bytes() as u64).sum::<u64>() + params.hint_bytes()
-}
-
-/// Seconds of what preprocesses a table, from those that the scheme takes that rates are measured with.
-pub(crate) fn preprocessing(rates: &Rates, params: &Params) -> f64 {
-    let queries = |runs: &[Run]| runs.iter().map(|run| run.queries as u64 * run.passes).sum::<u64>() as f64;
-    let Ok(measured) = yardstick().representative(1 << 20) else { return 0.0 };
-    let (operands, each) = (params.operands(), queries(&measured.preprocessing()));
-    let seconds = |run: &Run| rates.hint.at(operands[run.operand].bytes() as f64) * queries(&[*run]) / each;
-    let passes: f64 = params.preprocessing().iter().map(seconds).sum();
-    passes + params.ring_work().preparing * rates.ring.transform / rates.threads as f64
-}
-
 /// What a pass that answers `queries` queries costs, over all operands.
 fn pass(rates: &Rates, params: &Params, queries: usize) -> Cost {
     let operands = params.operands();
@@ -429,6 +338,7 @@ fn pass(rates: &Rates, params: &Params, queries: usize) -> Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::question::Prices;
     use crate::rates::tests::round;
 
     fn question(rows: u64, record_bytes: u64) -> Question {

@@ -10,11 +10,15 @@
 mod batches;
 pub mod chip;
 mod cost;
+mod matrix;
 mod plan;
+mod question;
 pub mod rates;
 mod text;
 
 pub use batches::{BatchCosts, Batches};
-pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table, Whole};
+pub use cost::{Changes, Costs, Load, Million, Table, Whole};
+pub use matrix::Build;
 pub use plan::{Candidate, Plan};
+pub use question::{Prices, Question};
 pub use rates::Rates;

@@ -4,7 +4,8 @@ use blindcore_lookup::{Error, QUERIES_PER_HINT, SchemeChoice, SchemeRef, schemes
 use blindcore_units::{bytes, count, figure, seconds};
 use serde_json::{Value, json};
 
-use crate::cost::{Costs, Question, Table, Whole};
+use crate::cost::{Costs, Table, Whole};
+use crate::question::Question;
 use crate::rates::Rates;
 
 /// A scheme for the table, with what it takes, or why it can't be.

@@ -26,7 +26,7 @@ use crate::folder::Folder;
 use crate::job::{Build, Wanted};
 use crate::kinds::Kinds;
 use crate::manifest::{BatchesManifest, MANIFEST, Manifest, some_blocks, to_hex};
-use crate::sign::{check_proofs, check_signer};
+use crate::signer::{check_proofs, check_signer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES, dir};
 use crate::stages::{self, READING};
 use crate::{Entry, ExternalSort, Order, SourceSpec, StoreError, Stored, codec};

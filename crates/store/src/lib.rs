@@ -58,6 +58,7 @@ mod reads;
 mod section;
 mod shards;
 mod sign;
+mod signer;
 pub mod source;
 pub mod stages;
 mod stored;

@@ -11,7 +11,7 @@ use blindcore_wire::{KeyType, PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
 use crate::kinds::Kinds;
-use crate::update::CHANGE_COLUMN;
+use crate::update::options::CHANGE_COLUMN;
 use crate::{SourceSpec, StoreError, tile_checksums};
 
 /// The manifest's file name.

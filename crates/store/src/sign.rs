@@ -6,6 +6,7 @@ use blindcore_wire::signature::{SigningKey, verify};
 
 use crate::folder::lock;
 use crate::manifest::{Manifest, from_hex, to_hex};
+use crate::signer::{check_proofs, check_signer};
 use crate::update::work::{Work, sweep, write_manifest};
 use crate::{StoreError, Stored, UpdateOptions};
 
@@ -28,24 +29,6 @@ pub fn sign(dir: &Path, by: &SigningKey, change_signer: bool) -> Result<Manifest
     Ok(manifest)
 }
 
-/// Makes sure that the signer of the epoch `before`, if it had one, signs the next one too: clients that trust its key would
-/// be locked out otherwise.
-pub(crate) fn check_signer(
-    dir: &Path,
-    before: Option<&Manifest>,
-    by: Option<&SigningKey>,
-    change_signer: bool,
-) -> Result<(), StoreError> {
-    let Some(before) = before.and_then(|m| m.signed.as_ref()).filter(|_| !change_signer) else {
-        return Ok(());
-    };
-    let now = by.map(|by| to_hex(&by.public()));
-    if now.as_ref() == Some(&before.key) {
-        return Ok(());
-    }
-    Err(StoreError::Signer { path: dir.into(), before: before.key.clone(), now })
-}
-
 /// What is said where an update that was to sign its epoch, or to leave a signature out, makes none.
 pub(crate) fn unsigned(stays: &Manifest, options: &UpdateOptions) -> Option<String> {
     let before = stays.signed.as_ref().map(|signed| &signed.key);
@@ -55,11 +38,6 @@ pub(crate) fn unsigned(stays: &Manifest, options: &UpdateOptions) -> Option<Stri
     other.then(|| {
         format!("no row differs, so no epoch was made, and the table is still {still}; db sign signs it as it stands")
     })
-}
-
-/// Makes sure that a table to be signed has proofs: no client trusts it otherwise.
-pub(crate) fn check_proofs(dir: &Path, proofs: bool) -> Result<(), StoreError> {
-    if proofs { Ok(()) } else { Err(StoreError::Unprovable { path: dir.into() }) }
 }
 
 impl Stored {

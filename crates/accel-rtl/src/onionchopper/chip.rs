@@ -8,8 +8,9 @@ use blindcore_accel::cost::{Cost, Traffic};
 
 use super::board::{Board, Build, Stream};
 use super::descriptor::Descriptor;
-use super::measure::THESIS_CLOCK;
 
+/// The thesis's clock, in hertz.
+pub const THESIS_CLOCK: f64 = 2e9;
 /// Clocks on which a sum in flight was needed.
 pub const HAZARD: &str = "hazard";
 /// Clocks on which the last sums were leaving.

@@ -4,12 +4,11 @@ use blindcore_accel::contract::{self, Shape};
 use blindcore_accel::{Cost, Database, Error, Word, Words};
 use blindcore_math::Modulus;
 
+pub use super::chip::THESIS_CLOCK;
 use super::device::OnionChopper;
 
 /// What the thesis's model says of a database of 64 GB (section 6.4).
 pub const THESIS_CYCLES: u64 = 12_833_318_209;
-/// The thesis's clock, in hertz.
-pub const THESIS_CLOCK: f64 = 2e9;
 
 /// Two moduli of OnionPIR's size.
 ///

@@ -14,7 +14,7 @@ use crate::features::Ifma;
 use crate::features::{Avx2, Avx512, Clmul, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
-use crate::transfers::Stores;
+use crate::stores::Stores;
 use crate::{CutDigit, Prime, Recombination, SignedDigits};
 use portable::digits::{cut_generic, split_generic};
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};

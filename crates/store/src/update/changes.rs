@@ -8,8 +8,8 @@ use blindcore_wire::{Value, codec};
 use serde_json::Value as Json;
 
 use super::entry::{Entry, Log, UNKNOWN, Word};
-use super::shape::{Shape, fits};
-use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
+use super::options::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions};
+use super::shape::{Shape, fits, short};
 use crate::kinds::Kinds;
 use crate::manifest::Follow;
 use crate::source::{Followed, Kept, Position, Reached, now};
@@ -353,4 +353,9 @@ pub(super) fn leaves_nothing(origin: &str, why: &str) -> StoreError {
 
 fn no_column(origin: &str, name: &str, columns: &[String]) -> String {
     format!("{origin} has no column {name:?}; its columns are {}", columns.join(", "))
+}
+
+/// What brings equal keys together.
+fn group_of(key: &[u8]) -> u128 {
+    u128::from_le_bytes(blake3::hash(key).as_bytes()[..16].try_into().expect("16 bytes"))
 }

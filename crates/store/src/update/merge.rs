@@ -6,10 +6,19 @@ use blindcore_lookup::keyword::KeyHash;
 use blindcore_wire::Change;
 
 use super::entry::{Entry, UNKNOWN, Word};
+use super::options::UpdateOptions;
 use super::shape::Shape;
-use super::{Counts, UpdateOptions};
 use crate::kinds::Kinds;
 use crate::{ExternalSort, Order, StoreError, Stored};
+
+/// How many rows an update changes, by what it does to them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) added: u64,
+    pub(super) changed: u64,
+    pub(super) removed: u64,
+    pub(super) unchanged: u64,
+}
 
 /// The rows that differ from the base.
 pub(super) struct Merged {

@@ -13,10 +13,11 @@
 mod changes;
 mod entry;
 mod merge;
+pub(crate) mod options;
 mod shape;
 pub(crate) mod work;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use blindcore_accel::Device;
 use blindcore_lookup::{Params, SchemeChoice};
@@ -26,7 +27,8 @@ use blindcore_wire::{PartKind, proof};
 use serde_json::json;
 
 use self::changes::{Changes, Read, leaves_nothing};
-use self::merge::{Said, merge};
+use self::merge::{Counts, Said, merge};
+pub use self::options::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions};
 use self::shape::Shape;
 use self::work::{Work, sweep, write_manifest};
 use crate::build::{as_records_do, cut, new_salt, plan_keyed};
@@ -35,60 +37,10 @@ use crate::job::{Build, Wanted, entry};
 use crate::kinds::Kinds;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
-use crate::sign::{check_proofs, check_signer, unsigned};
+use crate::sign::unsigned;
+use crate::signer::{check_proofs, check_signer};
 use crate::source::{Reached, dir};
-use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
-
-/// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
-pub const CHANGE_COLUMN: &str = "_change";
-/// The column of CHANGES that says which row is meant in a table without keys; empty for a row that is added.
-pub const ROW_COLUMN: &str = "_row";
-
-/// What to change.
-#[derive(Clone, Debug)]
-pub struct UpdateOptions {
-    /// The database.
-    pub dir: PathBuf,
-    /// Where changed rows come from: the table's columns, and perhaps [`CHANGE_COLUMN`] and [`ROW_COLUMN`].
-    pub changes: SourceSpec,
-    /// A column of the source that only grows: rows below what an update before this one saw are not asked for. `xmin` of a
-    /// PostgreSQL table misses no row that is committed late.
-    pub follow: Option<String>,
-    /// How far below that a read begins.
-    pub overlap: Overlap,
-    /// Whether rows keep the columns that CHANGES don't give. Without it every row that is set gives all of them.
-    pub partial: bool,
-    /// Whether CHANGES are the whole table, so that rows which they lack are removed. The table needs a directory of keys.
-    pub whole: bool,
-    /// Columns of CHANGES to pass over as if they were not there, the table's and an update's own among them, but for the key
-    /// and for what `follow` reads. Others that the table lacks are refused or, of a database, named in [`Updated::notes`].
-    pub ignore: Vec<String>,
-    /// The new epoch's signer.
-    pub sign: Option<SigningKey>,
-    /// Whether an epoch of a signed table may be signed by another key, or by none.
-    pub change_signer: bool,
-    /// Bytes of memory for sorting.
-    pub memory: usize,
-}
-
-impl UpdateOptions {
-    /// Rows that are set or removed one by one, whole.
-    #[must_use]
-    pub fn new(dir: impl Into<PathBuf>, changes: SourceSpec) -> Self {
-        Self {
-            dir: dir.into(),
-            changes,
-            follow: None,
-            overlap: Overlap::Usual,
-            partial: false,
-            whole: false,
-            ignore: Vec::new(),
-            sign: None,
-            change_signer: false,
-            memory: ExternalSort::DEFAULT_MEMORY,
-        }
-    }
-}
+use crate::{StoreError, Stored, build};
 
 /// What an update did.
 #[derive(Clone, Debug)]
@@ -325,26 +277,6 @@ fn write_log(
     }
     let (path, header) = writer.finish()?;
     Ok(entry(&path, &header))
-}
-
-/// A stranger's text, fit for a line.
-fn short(text: &str) -> String {
-    let mut chars = text.chars();
-    let start: String = chars.by_ref().take(40).collect();
-    format!("{start:?}{}", if chars.next().is_some() { " ..." } else { "" })
-}
-
-/// What brings equal keys together.
-fn group_of(key: &[u8]) -> u128 {
-    u128::from_le_bytes(blake3::hash(key).as_bytes()[..16].try_into().expect("16 bytes"))
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    added: u64,
-    changed: u64,
-    removed: u64,
-    unchanged: u64,
 }
 
 impl Counts {

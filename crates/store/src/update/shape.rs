@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use blindcore_wire::{Value, codec};
 
-use super::short;
 use crate::build::MAX_LONG_RECORD_BYTES;
 use crate::kinds::Kinds;
 use crate::{SourceSpec, StoreError, Stored, source};
@@ -199,6 +198,13 @@ pub(super) fn names(kinds: Kinds) -> String {
     let texts = kinds.any(Kinds::TEXT).then_some("texts");
     let blobs = kinds.any(Kinds::BLOB).then_some("blobs");
     [numbers, bool, json, texts, blobs].into_iter().flatten().collect::<Vec<_>>().join(", or ")
+}
+
+/// A stranger's text, fit for a line.
+pub(super) fn short(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(40).collect();
+    format!("{start:?}{}", if chars.next().is_some() { " ..." } else { "" })
 }
 
 #[cfg(test)]

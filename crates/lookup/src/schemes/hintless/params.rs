@@ -10,7 +10,6 @@ use blindcore_math::{Modulus, Prime, SignedDigits};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::packed_bytes;
 
-use super::picking;
 use crate::schemes::matrix;
 use crate::schemes::rings::cheapest;
 use crate::schemes::scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Security};
@@ -242,7 +241,7 @@ impl Packed {
     pub(super) fn kept(&self, ciphertext: usize) -> usize {
         self.picks.map_or(ciphertext, |picks| {
             let (choice, part) = (ciphertext / self.parts, ciphertext % self.parts);
-            part * picks + picking::place(picks, choice)
+            part * picks + place_of(picks, choice)
         })
     }
 
@@ -260,6 +259,11 @@ impl Packed {
     pub(super) fn sent_bytes(&self) -> usize {
         packed_bytes(DEGREE, MASK_BITS) + packed_bytes(self.count, BODY_BITS)
     }
+}
+
+/// Where the server keeps what a client picks by `choice`, for interpolation: bits in reverse order.
+pub(super) fn place_of(picks: usize, choice: usize) -> usize {
+    if picks == 1 { 0 } else { choice.reverse_bits() >> (usize::BITS - picks.ilog2()) }
 }
 
 /// Polynomials that cover the columns.

@@ -20,12 +20,7 @@ pub(super) fn share(prime: Prime, picks: usize) -> u64 {
     (0..picks.ilog2()).fold(1, |x, _| half(x))
 }
 
-/// Where c_`choice` lies before: bits in reverse order.
-pub(super) fn place(picks: usize, choice: usize) -> usize {
-    if picks == 1 { 0 } else { choice.reverse_bits() >> (usize::BITS - picks.ilog2()) }
-}
-
-/// Turns c_0..c_(t-1), each at its [`place`], into t p_0..t p_(t-1) in their order, by coefficients, in place. Whoever made
+/// Turns c_0..c_(t-1), each at its [`place_of`](super::params::place_of), into t p_0..t p_(t-1) in their order, by coefficients, in place. Whoever made
 /// them multiplied them by [`share`] at less cost, or does it after.
 ///
 /// `make` makes what lies at a place, soon before it is used.
@@ -113,7 +108,7 @@ impl Picker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::hintless::params::CLASSICAL;
+    use crate::schemes::hintless::params::{CLASSICAL, place_of};
 
     #[test]
     fn the_polynomial_goes_through_the_ciphertexts() {
@@ -124,7 +119,7 @@ mod tests {
             let modulo = Elementwise::new(prime());
             let mut polynomials = vec![0; wanted.len()];
             for (choice, wanted) in wanted.chunks_exact(DEGREE).enumerate() {
-                polynomials[place(picks, choice) * DEGREE..][..DEGREE].copy_from_slice(wanted);
+                polynomials[place_of(picks, choice) * DEGREE..][..DEGREE].copy_from_slice(wanted);
             }
             let mut made = Vec::new();
             interpolate(&modulo, &mut polynomials, &mut |place, _| made.push(place));

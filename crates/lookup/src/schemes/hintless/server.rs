@@ -7,7 +7,7 @@ use blindcore_math::{Elementwise, MaskSeed};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::{Rounding, pack, unpack};
 
-use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, Set, TABLES};
+use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, Set, TABLES, place_of};
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
@@ -168,7 +168,7 @@ impl HintlessServer {
                 let masks = self.masks.chunks_exact(picks * DEGREE);
                 for (part, (bodies, masks)) in bodies.zip(masks).enumerate() {
                     picking::interpolate(&modulo, bodies, &mut |place, body| {
-                        let choice = picking::place(picks, place);
+                        let choice = place_of(picks, place);
                         if choice < packed.choices {
                             make(choice * packed.parts + part, body);
                         }

@@ -12,7 +12,7 @@ use super::portable::digits::{cut_generic, split_generic};
 use super::portable::{self, dot_generic, invert_cumulative_generic};
 use crate::features::{Avx512, Clmul, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
-use crate::transfers::Stores;
+use crate::stores::Stores;
 use crate::{CutDigit, Prime, SignedDigits};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {

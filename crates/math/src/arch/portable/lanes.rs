@@ -1,10 +1,8 @@
 //! Words of few bits or bytes.
 
-use crate::lanes::MAX_BITS;
-
 /// The word of `width` bits that begins at a bit.
 fn word(bytes: &[u8], width: u32, bit: usize) -> u64 {
-    debug_assert!(width <= MAX_BITS);
+    debug_assert!(width <= u64::BITS - 7, "eight bytes have room, wherever in one it begins");
     let from = bytes.get(bit / 8..).unwrap_or_default();
     let eight = match from.first_chunk() {
         Some(eight) => u64::from_le_bytes(*eight),
