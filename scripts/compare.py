@@ -22,10 +22,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds (default: 3)")
     parser.add_argument("--gib", default="0.25", metavar="N", help="GiB of the scanned database (default: 0.25)")
     parser.add_argument("--bench", action="append", choices=["lookup", "sum", "circuit"], help="only this; may be repeated")
+    parser.add_argument("--only", metavar="WHAT", help="only this of bench lookup: scan, hint, client or table")
     parser.add_argument("--slower", type=float, default=2, metavar="PERCENT", help="a row that is slower by more is named (default: 2)")
     parser.add_argument("--json", metavar="FILE", help="where the medians go")
     options = parser.parse_args()
     commands = {"lookup": ["lookup", "--gib", options.gib, "--repeat", "5"], "sum": ["sum"], "circuit": ["circuit"]}
+    if options.only:
+        options.bench = ["lookup"]
+        commands["lookup"] += ["--only", options.only]
     samples = {}
     machine = None
     for turn in range(options.rounds):
