@@ -16,6 +16,8 @@ const AHEAD: usize = 1 << 17;
 /// Bytes for which a reader is woken, where more than one: at least, and at most.
 const LATE: usize = 1 << 15;
 const LATEST: usize = 1 << 18;
+/// How long a reader stays awake for a peer on this machine.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// A TCP connection that waits no longer than it should, also for a peer that sends or takes byte by byte.
 pub struct Socket {
@@ -39,6 +41,8 @@ pub struct Socket {
     /// Bytes that are still to come of what is being read, and how many of them wake a waiting reader.
     pub(super) due: usize,
     wakes: usize,
+    /// Whether the peer is on this machine.
+    near: bool,
 }
 
 /// What was waited for a peer in one direction, and what came of it.
@@ -75,6 +79,7 @@ pub(super) fn is_reset(e: &io::Error) -> bool {
 impl Socket {
     pub(super) fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
         stream.set_nodelay(true)?;
+        let near = stream.peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback());
         let (read, written) = (Patience::default(), Patience::default());
         let silence = timeouts.peer;
         let (ahead, unread) = (Vec::new(), 0..0);
@@ -92,6 +97,7 @@ impl Socket {
             unread,
             due,
             wakes,
+            near,
         };
         socket.set_timeouts(timeouts.peer)?;
         Ok(socket)
@@ -118,6 +124,7 @@ impl Socket {
         self.check(&self.read)?;
         self.wake_late(bytes.len())?;
         let start = Instant::now();
+        self.stay_awake(start);
         let read = self.stream.read(bytes);
         self.read.add(start, &read);
         self.given_up |= read.as_ref().is_err_and(is_silence);
@@ -143,6 +150,14 @@ impl Socket {
             self.wakes = wakes;
         }
         Ok(())
+    }
+
+    /// Waits for a peer on this machine without sleeping, for a moment, and leaves the core to any other thread meanwhile: who sends to a
+    /// reader that sleeps has to wake its core, which takes longer than to copy what it sends.
+    fn stay_awake(&self, start: Instant) {
+        while self.near && !waking::is_readable(&self.stream) && start.elapsed() < AWAKE {
+            std::thread::yield_now();
+        }
     }
 
     pub(super) fn end_handshake(&mut self) -> io::Result<()> {

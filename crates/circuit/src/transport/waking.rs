@@ -54,10 +54,53 @@ const ENDED: libc::c_short = libc::POLLRDHUP;
 #[cfg(not(target_os = "linux"))]
 const ENDED: libc::c_short = 0;
 
+/// Which of these events are true of a connection, and which of those that every system says unasked. Waits for nothing.
+fn events(stream: &TcpStream, events: libc::c_short) -> libc::c_short {
+    let mut asked = libc::pollfd { fd: stream.as_raw_fd(), events, revents: 0 };
+    // SAFETY: the descriptor is open while the stream is borrowed, and `asked` is the one that is spoken of.
+    unsafe { libc::poll(&raw mut asked, 1, 0) };
+    // A call that fails leaves them at nothing.
+    asked.revents
+}
+
 /// Whether the other side has closed a connection, also where bytes that it sent before were not read yet. Waits for nothing.
 pub(super) fn is_gone(stream: &TcpStream) -> bool {
-    let mut asked = libc::pollfd { fd: stream.as_raw_fd(), events: ENDED, revents: 0 };
-    // SAFETY: the descriptor is open while the stream is borrowed, and `asked` is the one that is spoken of.
-    let known = unsafe { libc::poll(&raw mut asked, 1, 0) };
-    known > 0 && asked.revents & (ENDED | libc::POLLHUP | libc::POLLERR) != 0
+    events(stream, ENDED) & (ENDED | libc::POLLHUP | libc::POLLERR) != 0
+}
+
+/// Whether a read would not sleep: as many bytes have come as it is woken for, or the connection ended. Waits for nothing.
+pub(super) fn is_readable(stream: &TcpStream) -> bool {
+    events(stream, libc::POLLIN) != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_does_not_sleep_when_enough_has_come_or_the_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut reader, _) = listener.accept().unwrap();
+        assert!(!is_readable(&reader));
+        wake_at(&reader, 3).unwrap();
+        let mut bytes = [0; 3];
+        for count in 1..=3 {
+            sender.write_all(&[7]).unwrap();
+            // A look at the one byte that there is at least does not sleep for more.
+            let come = || reader.peek(&mut [0]).unwrap() == 1 && has_unread(&reader);
+            assert!(come());
+            if cfg!(target_os = "linux") && count < 3 {
+                assert!(!is_readable(&reader), "{count} of 3");
+            }
+        }
+        reader.read_exact(&mut bytes).unwrap();
+        assert!(bytes == [7; 3] && !is_readable(&reader) && !is_gone(&reader));
+        drop(sender);
+        assert_eq!(reader.read(&mut bytes).unwrap(), 0);
+        assert!(is_readable(&reader) && is_gone(&reader));
+    }
 }
