@@ -87,7 +87,7 @@ impl Row {
             format!(" ({}: {})", limit.holds(), blindcore_units::seconds(limit.seconds))
         });
         format!(
-            "{:26} {:>9.2} {:12} {:.2} of {:.2}, {}{limit}\n{:26} {} ({} thread{}; {:.2} to {:.2}, n = {})\n",
+            "{:26} {:>9.2} {:12} {:.2} of {:.2}, {}{limit}\n{:26} {} ({}; {:.2} to {:.2}, n = {})\n",
             self.id,
             median,
             self.unit,
@@ -96,8 +96,7 @@ impl Row {
             self.of,
             "",
             self.what,
-            self.threads,
-            if self.threads == 1 { "" } else { "s" },
+            blindcore_units::counted(self.threads, "thread"),
             min,
             max,
             self.value.len(),

@@ -15,7 +15,7 @@ mod lists;
 
 use std::io::Read;
 
-use blindcore_units::harmless;
+use blindcore_units::{counted, harmless};
 use zeroize::Zeroizing;
 
 use crate::circuit::PortShape;
@@ -238,11 +238,6 @@ pub enum ValueError {
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness: {0}")]
     Randomness(getrandom::Error),
-}
-
-/// How many of a thing, in words.
-fn counted(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A value of an input.

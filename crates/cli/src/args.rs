@@ -55,6 +55,8 @@ pub(crate) fn parse_from<T: Into<OsString> + Clone>(
             Some(name) if blindcore_units::is_empty_variable(name) => {
                 arg.env(clap::builder::Resettable::Reset)
             }
+            // Whoever gives -1 hears the range, not of an unknown option.
+            _ if arg.get_action().takes_values() => arg.allow_negative_numbers(true),
             _ => arg,
         })
     }

@@ -11,7 +11,7 @@ use blindcore_client::{
     TableClient, Timings, Traffic, Trust,
 };
 use blindcore_files::{Access, Existing, new_file};
-use blindcore_units::{Progress, Unit};
+use blindcore_units::{Progress, Unit, counted};
 use blindcore_wire::{self as wire, KeyForm};
 use serde_json::{Map, Value, json};
 
@@ -184,7 +184,8 @@ pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outc
         output::json(&json!({"tables": list}))?;
     } else {
         for t in &tables {
-            output::print(&format!("{}  {} rows, epoch {}\n", t.name, t.rows, t.epoch))?;
+            let rows = counted(t.rows, "row");
+            output::print(&format!("{}  {rows}, epoch {}\n", t.name, t.epoch))?;
         }
     }
     Ok(Outcome::Done)

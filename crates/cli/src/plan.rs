@@ -47,10 +47,10 @@ pub(crate) struct Plan {
     #[arg(long)]
     no_directory: bool,
     /// Mbit/s from a client
-    #[arg(long, value_name = "MBIT/S", default_value = "20", allow_hyphen_values = true)]
+    #[arg(long, value_name = "MBIT/S", default_value = "20")]
     up: String,
     /// Mbit/s to a client
-    #[arg(long, value_name = "MBIT/S", default_value = "100", allow_hyphen_values = true)]
+    #[arg(long, value_name = "MBIT/S", default_value = "100")]
     down: String,
     /// Lookups of a client in an epoch
     #[arg(long, value_name = "N", default_value = "100", allow_hyphen_values = true)]
@@ -59,7 +59,7 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "DURATION", default_value = "1d", allow_hyphen_values = true)]
     epoch: String,
     /// Percent of the rows that change in an epoch
-    #[arg(long, value_name = "PERCENT", default_value = "1", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PERCENT", default_value = "1")]
     changed: String,
     /// Clients
     #[arg(long, value_name = "N", default_value = "1000", allow_hyphen_values = true)]
@@ -71,13 +71,13 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "N", conflicts_with = "by_index")]
     batch: Option<usize>,
     /// Price of a core for an hour
-    #[arg(long, value_name = "PRICE", default_value = "0.05", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PRICE", default_value = "0.05")]
     price_core_hour: String,
     /// Price of a GB of memory for a month
-    #[arg(long, value_name = "PRICE", default_value = "3", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PRICE", default_value = "3")]
     price_memory: String,
     /// Price of a GB of traffic, either way
-    #[arg(long, value_name = "PRICE", default_value = "0.05", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PRICE", default_value = "0.05")]
     price_traffic: String,
     /// The schemes that are there for comparison, too
     #[arg(long)]

@@ -393,12 +393,11 @@ impl SumRun {
             text += &format!("{clocks:>12} clocks before that for the inverses of all inputs: {us:.1} us\n");
         }
         text += &format!(
-            "{:>12} x {} x {} rows, columns and channels of outputs at a time on {} chip{}\n\n",
+            "{:>12} x {} x {} rows, columns and channels of outputs at a time on {}\n\n",
             partition.rows,
             partition.columns,
             partition.channels,
-            self.assignment.chips().len(),
-            if self.assignment.chips().len() == 1 { "" } else { "s" },
+            blindcore_units::counted(self.assignment.chips().len(), "chip"),
         );
         let (steps, idle) = self.stages();
         let all = steps.iter().sum::<u64>() + idle;

@@ -88,9 +88,10 @@ impl Model {
             };
             let count = content.values.len();
             if count != outputs {
-                let s = if outputs == 1 { "" } else { "s" };
                 let why = format!(
-                    "has {count} numbers where the model has {outputs} output{s}; give one for each, or one for all"
+                    "has {} where the model has {}; give one for each, or one for all",
+                    blindcore_units::counted(count, "number"),
+                    blindcore_units::counted(outputs, "output")
                 );
                 return Err(refused("--bias", text, why));
             }

@@ -77,8 +77,17 @@ pub fn help_of(command: &clap::Command, args: impl Iterator<Item = OsString>) ->
 
 /// The words of what reads numbers, whose expectations are named as types are, as a person says them.
 fn in_words(text: &str) -> String {
+    let is_negative = |value: &str| {
+        value
+            .strip_prefix('-')
+            .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let odd = match text.split('\'').nth(1).is_some_and(is_negative) {
+        true => "it is below 0",
+        false => "it is not a whole number",
+    };
     let words = [
-        ("invalid digit found in string", "it is not a whole number"),
+        ("invalid digit found in string", odd),
         ("cannot parse integer from empty string", "it is empty, and not a whole number"),
         ("invalid float literal", "it is not a number"),
         ("number too large to fit in target type", "it is too large"),

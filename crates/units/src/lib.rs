@@ -18,6 +18,6 @@ mod variable;
 
 pub use parse::{duration, size, whole};
 pub use progress::{Progress, SharedProgress, Unit};
-pub use show::{bytes, count, figure, seconds};
+pub use show::{bytes, count, counted, figure, seconds};
 pub use text::{harmless, one_line, quoted, shown};
 pub use variable::{is_empty_variable, text_variable, variable};

@@ -28,6 +28,12 @@ pub fn count(n: u64) -> String {
     text
 }
 
+/// So many of a thing: `1 key`, `2 keys`. The thing is one whose plural takes an s.
+#[must_use]
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(n: N, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == N::from(1) { "" } else { "s" })
+}
+
 /// A number with three significant digits, or all digits before its point.
 #[must_use]
 pub fn figure(x: f64) -> String {
@@ -65,6 +71,7 @@ mod tests {
         assert_eq!(shown, ["120 us", "2.3 ms", "50 ms", "2.0 s", "100 s", "10 min", "2 h", "10 days"]);
         let shown = [0, 1023, 1024, 1536, 5 << 20, 3 << 30, u64::MAX].map(bytes);
         assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "5.00 MiB", "3.00 GiB", "16.00 EiB"]);
+        assert_eq!([0, 1, 2].map(|n| counted(n, "key")), ["0 keys", "1 key", "2 keys"]);
         assert_eq!([7, 999, 1000, 1_234_567].map(count), ["7", "999", "1,000", "1,234,567"]);
     }
 }

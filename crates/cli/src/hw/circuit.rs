@@ -72,7 +72,7 @@ pub(crate) struct HwCircuit {
     #[arg(long, value_name = "K", default_value_t = 15)]
     ands: usize,
     /// For rtl:sifo: XOR cells that are used, 1 to the chip's 15, or any: the host doesn't wait for XORs
-    #[arg(long, value_name = "L", default_value = "15", allow_hyphen_values = true)]
+    #[arg(long, value_name = "L", default_value = "15")]
     xors: String,
     /// For rtl:sifo: boards that share the circuit, 1 to 16, each simulated, one after the other
     #[arg(long, value_name = "N", default_value_t = 1)]

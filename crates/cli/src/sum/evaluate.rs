@@ -144,7 +144,7 @@ pub(crate) struct Dot {
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     weights: String,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X", value_parser = parameter, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", value_parser = parameter)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,
@@ -182,7 +182,7 @@ pub(crate) struct Conv {
     #[arg(long, value_name = "N", default_value_t = 0)]
     padding: usize,
     /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
-    #[arg(long, value_name = "X", value_parser = parameter, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", value_parser = parameter)]
     precision: Option<f64>,
     #[command(flatten)]
     common: Common,

@@ -57,13 +57,13 @@ pub(crate) fn describe(form: &Form) -> Value {
 #[derive(clap::Args)]
 pub(crate) struct Range {
     /// Integers have at most this many bits, the sign's included [default: 32]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N")]
     bits: Option<u32>,
     /// Floats are rounded to the next power of 10 below this (of 16 for .jsonl): 0.01 keeps cents [default: 1e-9]
-    #[arg(long, value_name = "X", value_parser = numbers::parameter, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
     precision: Option<f64>,
     /// Floats are at most this large [default: 1e9]
-    #[arg(long, value_name = "X", value_parser = numbers::parameter, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
     magnitude: Option<f64>,
     /// The first line of CSV or TSV holds the names of its columns, whatever stands there
     #[arg(long)]
@@ -162,9 +162,9 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
         output::json(&document)?;
     } else {
         output::note(&format!(
-            "{} numbers in {} ciphertexts under key {}: {}, {}",
-            content.values.len(),
-            form.len(),
+            "{} in {} under key {}: {}, {}",
+            blindcore_units::counted(content.values.len(), "number"),
+            blindcore_units::counted(form.len(), "ciphertext"),
             key.id(),
             args.out.display(),
             output::bytes(bytes)
@@ -195,7 +195,7 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     force: Force,
     /// Set the point before the last N digits of integers: 2 shows cents as euros
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     scale: u8,
     #[command(flatten)]
     test_keys: TestKeys,
@@ -211,7 +211,8 @@ pub(crate) fn write(results: &Results, out: &Path, leave: &Force, stages: &mut S
     if out != Path::new("-") {
         results.write(out, leave.existing())?;
         output::made(out);
-        output::note(&format!("{} numbers: {}", results.shape().iter().product::<usize>(), out.display()));
+        let count = blindcore_units::counted(results.shape().iter().product::<usize>(), "number");
+        output::note(&format!("{count}: {}", out.display()));
         stages.end("write");
     }
     results.note(out).into_iter().for_each(output::note);

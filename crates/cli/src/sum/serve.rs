@@ -39,7 +39,7 @@ pub(crate) struct Serve {
     #[arg(long = "bias", value_name = "NAME=FILE|NUMBER")]
     biases: Vec<String>,
     /// Round float weights and biases to the next power of 10 below this [default: nine digits]
-    #[arg(long, value_name = "X", value_parser = numbers::parameter, allow_hyphen_values = true)]
+    #[arg(long, value_name = "X", value_parser = numbers::parameter)]
     precision: Option<f64>,
     /// Address and port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7710")]

@@ -145,6 +145,8 @@ fn every_mistake_of_the_page_is_said_so() {
         &["db", "biuld"],
         &["'biuld'", "'build'", "blindcore db --help"],
     );
+    let below = ["serve", "people.db", "--threads", "-1"];
+    page.refused("A number below 0", &below, &["'-1'", "'--threads <N>'", "it is below 0"]);
     let long = "x".repeat(100_000);
     let key = ["get", "--server", &url, "--table", "people", "--index", &long];
     page.refused("A long value", &key, &["(100000 characters)", "--index"]);

@@ -497,7 +497,7 @@ fn scores_of_more_digits_than_a_float_are_said_to_be_rounded() {
     };
     let exact = ask(&[]);
     assert_eq!((stdout(&exact).as_str(), stderr(&exact).as_str()), ("12345678.9123456789\n", ""));
-    assert_eq!(stderr(&ask(&["--out", "scores.csv"])), "1 numbers: scores.csv\n");
+    assert_eq!(stderr(&ask(&["--out", "scores.csv"])), "1 number: scores.csv\n");
     let rounded = stderr(&ask(&["--out", "scores.npy"]));
     assert!(
         rounded.contains("more digits than a float holds") && rounded.contains("the nearest floats"),

@@ -498,8 +498,11 @@ impl Evaluator {
             form.packed.map_or_else(
                 || "not packed".to_owned(),
                 |packed| {
-                    let s = if packed.samples == 1 { "" } else { "s" };
-                    format!("packed in {} for {} sample{s}", packed.packing, packed.samples)
+                    format!(
+                        "packed in {} for {}",
+                        packed.packing,
+                        blindcore_units::counted(packed.samples, "sample")
+                    )
                 },
             )
         };

@@ -193,8 +193,8 @@ impl Stream {
 /// A listing: packets, and the instructions in them. Of weights it says where they go, not what they are.
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.chips == 1 { "" } else { "s" };
-        writeln!(f, "; {} digits, weights of {} bits, {} chip{plural}", self.digits, self.width, self.chips)?;
+        let chips = blindcore_units::counted(self.chips, "chip");
+        writeln!(f, "; {} digits, weights of {} bits, {chips}", self.digits, self.width)?;
         let mut finished = vec![0; u32::BITS as usize];
         for packet in &self.packets {
             let end =
