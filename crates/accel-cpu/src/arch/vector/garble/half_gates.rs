@@ -20,11 +20,8 @@ pub(super) unsafe fn all<B: Blocks, P: Places<B>>(
         match tables {
             RawTables::Garble(offset, _) => {
                 let garbler = Garbler { offset: B::splat(offset) };
-                let at = match B::N {
-                    1 => roll::<B, P, _, 1, 4>(keys, &garbler, places, 0, vectors),
-                    _ => roll::<B, P, _, 2, 4>(keys, &garbler, places, 0, vectors),
-                };
-                roll::<B, P, _, 1, 4>(keys, &garbler, places, at, vectors);
+                // Two vectors in a unit don't fit the registers.
+                roll::<B, P, _, 1, 4>(keys, &garbler, places, 0, vectors);
             }
             RawTables::Evaluate(_) => {
                 let at = match B::N {
