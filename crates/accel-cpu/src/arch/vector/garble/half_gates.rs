@@ -20,7 +20,7 @@ pub(super) unsafe fn all<B: Blocks, P: Places<B>>(
         match tables {
             RawTables::Garble(offset, _) => {
                 let garbler = Garbler { offset: B::splat(offset) };
-                // Two vectors in a unit don't fit the registers.
+                // Two vectors in a unit do not fit the registers (docs/decisions/0015-garbling.md).
                 roll::<B, P, _, 1, 4>(keys, &garbler, places, 0, vectors);
             }
             RawTables::Evaluate(_) => {
