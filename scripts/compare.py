@@ -11,8 +11,8 @@ import statistics
 import subprocess
 import sys
 
-# Units of which less is better; of the others, rates, more is.
-TIMES = {"s", "ms", "us", "ns"}
+# Units of which less is better, times and memory; of the others, rates, more is.
+LESS = {"s", "ms", "us", "ns", "MiB"}
 
 
 def main():
@@ -49,7 +49,7 @@ def main():
             print(f"{name}: measured by one of them alone", file=sys.stderr)
             continue
         before, after = (statistics.median(entry[which]) for which in ("before", "after"))
-        speed = before / after if entry["unit"] in TIMES else after / before
+        speed = before / after if entry["unit"] in LESS else after / before
         rows.append({"id": name, "unit": entry["unit"], "before": before, "after": after, "speed": round(speed, 3)})
         if speed < 1 - options.slower / 100:
             slower.append(name)
