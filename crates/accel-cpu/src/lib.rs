@@ -77,7 +77,6 @@ impl Cpu {
         if let Some(lacks) = isa.lacks() {
             why = format!("{why}; {lacks}");
         }
-        memory::settle();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|i| format!("blindcore-cpu-{i}"))
@@ -156,6 +155,9 @@ impl ContractSlot for Engine {
 
     fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         ContractSlot::check(self, shape)?;
+        if shape.d > 1 {
+            memory::settle();
+        }
         let layout = Layout::for_shape(shape);
         Ok(Arc::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
     }

@@ -486,8 +486,7 @@ pub fn stream_alone(device: &str) -> anyhow::Result<serde_json::Value> {
     let netlist = problems::make("sha256")?;
     let per_round = netlist.gates().len() as u64;
     let per_and = per_round as f64 / netlist.ands() as f64;
-    let circuit = Circuit::new(&netlist).in_rounds(STREAMED.div_ceil(per_round))?;
-    drop(netlist);
+    let circuit = Circuit::of(netlist).in_rounds(STREAMED.div_ceil(per_round))?;
     let outcome = both(&cpu, &circuit, &|_| Ok(Security::Loopback))?;
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status

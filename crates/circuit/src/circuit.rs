@@ -90,6 +90,8 @@ impl Circuit {
             && let Source::Windows(windows) = &circuit.source
             && let Ok(programs) = windows.all_programs()
         {
+            // They use slots again, so they need fewer than programs that run once.
+            circuit.slots = programs.iter().map(|program| program.slots()).max().unwrap_or(circuit.slots);
             circuit.source = Source::Memory(programs);
         }
         circuit

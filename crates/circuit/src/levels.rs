@@ -81,7 +81,7 @@ pub(crate) enum Runs {
 }
 
 impl Emitter {
-    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough.
+    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are there from the beginning.
     pub(crate) fn new(first: u32, slots: usize, most: usize, runs: Runs) -> Self {
         Self {
             program: ProgramBuilder::new(slots),

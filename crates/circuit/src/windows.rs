@@ -375,12 +375,16 @@ struct Programs<'a> {
 impl<'a> Programs<'a> {
     fn new(windows: &'a Windows, runs: Runs) -> Self {
         let first = 2 + windows.input_bits + windows.outputs.len() as u32;
+        let slots = match runs {
+            Runs::Once => windows.slots,
+            Runs::Often => first as usize,
+        };
         Self {
             windows,
             reader: None,
             next: 0,
             alive: Alive::default(),
-            emitter: Emitter::new(first, windows.slots, PIECE, runs),
+            emitter: Emitter::new(first, slots, PIECE, runs),
             gates: Vec::new(),
             keep: Vec::new(),
             slots: Vec::new(),
@@ -587,7 +591,25 @@ mod tests {
                 assert_eq!(got.0, want);
                 // Both sides of a session need the same order of ANDs.
                 assert!(got == run(&windows, &often, &value));
+                // The slots that a program says are those that programs until it use.
+                let used = |program: &Arc<Program>| program.steps().iter().map(|s| s.out as usize + 1).max();
+                let mut most = 92 + windows.outputs.len();
+                for program in &often {
+                    most = most.max(used(program).unwrap_or(0));
+                    assert_eq!(program.slots(), most);
+                }
+                assert!(most <= windows.slots);
             }
         }
+    }
+
+    #[test]
+    fn a_circuit_whose_programs_are_kept_has_labels_for_what_they_use() {
+        let netlist = crate::problems::make("sha256").unwrap();
+        let windows = Windows::of_netlist(netlist.clone());
+        let circuit = crate::circuit::Circuit::of(netlist);
+        let most = circuit.programs().map(|program| program.unwrap().slots()).max().unwrap();
+        assert_eq!(circuit.slots(), most);
+        assert!(16 * most < windows.slots, "{most} of {}", windows.slots);
     }
 }

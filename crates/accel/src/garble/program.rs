@@ -381,7 +381,11 @@ impl ProgramBuilder {
         let (steps, layers) = (self.program.steps.len(), self.program.layers.len());
         let (steps, layers) = (Vec::with_capacity(steps), Vec::with_capacity(layers));
         let empty = Program { slots, steps, layers, parts: Vec::new(), ands: 0 };
-        let program = std::mem::replace(&mut self.program, empty);
+        let mut program = std::mem::replace(&mut self.program, empty);
+        // Kept programs are many.
+        program.steps.shrink_to_fit();
+        program.layers.shrink_to_fit();
+        program.parts.shrink_to_fit();
         for step in &program.steps[..self.marked] {
             for slot in [step.out, step.a, step.b] {
                 self.marks[slot as usize] = 0;
