@@ -45,6 +45,7 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
+    output::outlive_file_limit();
     let (as_json, args) = args::parse_from(std::env::args_os().collect::<Vec<_>>());
     let done = match args {
         // Help and version are not errors.

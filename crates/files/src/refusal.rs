@@ -44,6 +44,7 @@ pub fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free space there or choose another disk"
         }
+        io::ErrorKind::FileTooLarge => "raise the limit of a file's size (ulimit -f)",
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::AlreadyExists => "name another file",
         io::ErrorKind::PermissionDenied => "check the permissions there",

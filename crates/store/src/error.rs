@@ -192,6 +192,7 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free space there or choose another disk"
         }
+        io::ErrorKind::FileTooLarge => "raise the limit of a file's size (ulimit -f)",
         io::ErrorKind::NotFound => "check the path; if it is a file of a database, build the database again",
         io::ErrorKind::PermissionDenied => "check the permissions there",
         io::ErrorKind::NotADirectory => "name a folder, not a file",

@@ -98,7 +98,9 @@ impl Folder {
         if let Some(process) = sweep(&parent, &prefix) {
             return Err(StoreError::Building { path: out.into(), process });
         }
-        let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
+        // As errors name it: without the dot of the present folder.
+        let whole = std::path::absolute(&parent).map_err(io)?;
+        let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(whole).map_err(io)?;
         let mut lock = File::create(work.path().join(LOCK)).map_err(io)?;
         std::io::Write::write_all(&mut lock, std::process::id().to_string().as_bytes()).map_err(io)?;
         lock.try_lock().map_err(|e| io(e.into()))?;

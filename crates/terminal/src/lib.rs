@@ -88,6 +88,18 @@ fn look_for_standard_output() {
     CLOSED.store(missing, Ordering::Relaxed);
 }
 
+/// Has a write past the system's limit of a file's size fail, as one to a full disk does, where a signal would end the process
+/// without a word and with half of what it made left behind.
+#[cfg(unix)]
+pub fn outlive_file_limit() {
+    // Nobody asks whether it came: the write says so.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
+}
+
+/// No such signal here.
+#[cfg(not(unix))]
+pub fn outlive_file_limit() {}
+
 /// Prints a result for programs or for people.
 ///
 /// # Errors

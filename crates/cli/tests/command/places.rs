@@ -62,6 +62,22 @@ fn a_build_follows_links_and_obeys_the_umask() {
 }
 
 /// A settings file that merely lies in the folder is named, and doesn't decide who gets a person's token.
+/// The system ends who writes past its limit of a file's size by a signal, unless that is taken.
+#[cfg(unix)]
+#[test]
+fn a_build_that_meets_a_limit_of_file_size_says_so_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    table(dir);
+    let build = "ulimit -f 8; exec \"$0\" db build t.csv --key k --out new.db";
+    let mut shell = std::process::Command::new("sh");
+    let output =
+        shell.current_dir(dir).args(["-c", build, env!("CARGO_BIN_EXE_blindcore")]).output().unwrap();
+    refused(&output, &["can't be written: ", "; raise the limit of a file's size (ulimit -f)"]);
+    assert!(!stderr(&output).contains("/./"), "{}", stderr(&output));
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), 1);
+}
+
 #[test]
 fn a_token_goes_where_its_owner_says() {
     let dir = tempfile::tempdir().unwrap();

@@ -34,6 +34,7 @@ fn remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free space there, or name a folder for temporary files on a larger disk"
         }
+        io::ErrorKind::FileTooLarge => "raise the limit of a file's size (ulimit -f)",
         io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => {
             "something else removed or cut temporary files; leave them alone and start again"
         }
