@@ -155,9 +155,6 @@ impl ContractSlot for Engine {
 
     fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         ContractSlot::check(self, shape)?;
-        if shape.d > 1 {
-            memory::settle();
-        }
         let layout = Layout::for_shape(shape);
         Ok(Arc::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
     }

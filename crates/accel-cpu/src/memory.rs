@@ -1,9 +1,8 @@
 //! Memory in huge pages: a database scan touches every page once, and with 4 KiB pages the page walk costs.
 #![allow(unsafe_code)]
 
-use std::hint::black_box;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use blindcore_accel::{Allocator, Buffer, Error, Line, Word, Words, advise_huge_pages};
 
@@ -28,15 +27,6 @@ pub(crate) fn words(word: Word, len: usize) -> Words {
         _ => {}
     }
     words
-}
-
-/// Has the system's allocator keep up to 64 MiB of what was freed. glibc gives back whatever lies free at its heaps' ends above twice the longest
-/// vector that was freed so far, of those up to 32 MiB; in a process that has freed none so long, operations on rings return their
-/// memory and ask for it again each time (decision 51). So one so long is freed, which nobody has written to.
-pub(crate) fn settle() {
-    const LONGEST: usize = (32 << 20) - (64 << 10);
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| drop(black_box(Vec::<u8>::with_capacity(LONGEST))));
 }
 
 /// Memory of finished passes, kept for later ones. The allocator returns vectors of [`LONG_BYTES`] and more to the system when they

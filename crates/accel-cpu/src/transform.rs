@@ -8,7 +8,7 @@ use blindcore_accel::{Cost, Error};
 use blindcore_math::ntt::{MAX_DEGREE, MIN_DEGREE, Ntt};
 use rayon::prelude::*;
 
-use crate::{Engine, memory};
+use crate::Engine;
 
 impl TransformSlot for Engine {
     fn capabilities(&self) -> TransformCapabilities {
@@ -23,7 +23,6 @@ impl TransformSlot for Engine {
 
     fn prepare(&self, ring: &Ring) -> Result<Arc<dyn Transform>, Error> {
         TransformSlot::check(self, ring)?;
-        memory::settle();
         let ntt = |&prime| Ntt::with(prime, ring.degree, self.features.ifma);
         let ntts = ring.primes.iter().map(ntt).collect::<Result<_, _>>();
         let ntts = ntts.map_err(|e| Error::Ring { why: e.to_string() })?;

@@ -36,7 +36,7 @@ pub use cost::Cost;
 pub use device::{Description, Device, Slots};
 pub use error::Error;
 pub use layout::Layout;
-pub use memory::{Allocator, Buffer, Heap, Line, Memory};
+pub use memory::{Allocator, Buffer, Heap, Line, Memory, keep_freed_memory};
 pub use operation::Operation;
 pub use registry::{DeviceKind, Listed, OpenOptions, Registry};
 pub use word::Word;

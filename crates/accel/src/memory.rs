@@ -18,6 +18,25 @@ impl Zeroize for Line {
     }
 }
 
+/// Has the system's allocator keep up to 64 MiB of what this process frees; for whoever is about to make and drop vectors of some hundred
+/// KiB again and again. glibc gives back whatever lies free at its heaps' ends above twice the longest vector that was freed so far, of those up
+/// to 32 MiB; in a process that has freed none so long, operations on rings return their memory and ask for it again each time.
+/// So one so long is freed, which nobody has written to. Once a process is enough; other allocators are left alone.
+///
+/// Source: decision 51, and `M_MMAP_THRESHOLD` of mallopt(3).
+///
+/// ```
+/// blindcore_accel::keep_freed_memory();
+/// ```
+pub fn keep_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    {
+        const LONGEST: usize = (32 << 20) - (64 << 10);
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(LONGEST))));
+    }
+}
+
 /// Where a device wants the bytes of its operands: huge pages, pinned memory, or the heap.
 pub trait Allocator: Send + Sync {
     /// `len` zero bytes, at a 64-byte boundary at least.

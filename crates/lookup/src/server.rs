@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Cost, Device, Placed, SharedBytes};
+use blindcore_accel::{Cost, Device, Placed, SharedBytes, keep_freed_memory};
 use blindcore_units::Unit;
 
 use crate::schemes::matrix;
@@ -51,6 +51,7 @@ impl Server {
         for (operand, placed) in stored.iter().zip(&operands) {
             check_shape(operand, operand.shape.m, &**placed)?;
         }
+        keep_freed_memory();
         let half = params.scheme.get().server(&params, device, operands)?;
         Ok(Self { params, half })
     }

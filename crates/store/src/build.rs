@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use blindcore_accel::Device;
+use blindcore_accel::{Device, keep_freed_memory};
 use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, schemes};
@@ -122,6 +122,7 @@ pub fn build(
     if by.is_some() {
         check_proofs(&options.out, proofs != ProofChoice::Without)?;
     }
+    keep_freed_memory();
     let folder = Folder::create(&options.out, options.force)?;
     check_signer(&options.out, folder.replaces(), by, options.change_signer)?;
     let dir = folder.path().to_owned();

@@ -19,7 +19,7 @@ pub(crate) mod work;
 
 use std::path::Path;
 
-use blindcore_accel::Device;
+use blindcore_accel::{Device, keep_freed_memory};
 use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_units::Progress;
 use blindcore_wire::signature::SigningKey;
@@ -99,6 +99,7 @@ pub fn update(
             "{dir} lies in {changes}, so its own files would be rows; move it out of that folder"
         )));
     }
+    keep_freed_memory();
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;
     let old = stored.manifest();
