@@ -18,7 +18,7 @@ impl Zeroize for Line {
     }
 }
 
-/// Has the system's allocator keep up to 64 MiB of what this process frees; for whoever is about to make and drop vectors of some hundred
+/// Has the system's allocator keep up to 64 MiB of what this process frees; for processes that make and drop vectors of some hundred
 /// KiB again and again. glibc gives back whatever lies free at its heaps' ends above twice the longest vector that was freed so far, of those up
 /// to 32 MiB; in a process that has freed none so long, operations on rings return their memory and ask for it again each time.
 /// So one so long is freed, which nobody has written to. Once a process is enough; other allocators are left alone.

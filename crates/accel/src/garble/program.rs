@@ -382,7 +382,7 @@ impl ProgramBuilder {
         let (steps, layers) = (Vec::with_capacity(steps), Vec::with_capacity(layers));
         let empty = Program { slots, steps, layers, parts: Vec::new(), ands: 0 };
         let mut program = std::mem::replace(&mut self.program, empty);
-        // Kept programs are many.
+        // Programs may be kept, and room to grow would be as much again.
         program.steps.shrink_to_fit();
         program.layers.shrink_to_fit();
         program.parts.shrink_to_fit();

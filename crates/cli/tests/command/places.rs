@@ -62,7 +62,7 @@ fn a_build_follows_links_and_obeys_the_umask() {
 }
 
 /// A settings file that merely lies in the folder is named, and doesn't decide who gets a person's token.
-/// The system ends who writes past its limit of a file's size by a signal, unless that is taken.
+/// A process that writes past the limit of a file's size is ended by a signal, unless it handles that signal.
 #[cfg(unix)]
 #[test]
 fn a_build_that_meets_a_limit_of_file_size_says_so_and_leaves_nothing() {
